@@ -1,0 +1,1 @@
+//! Exact sparse assignment for dispatch windows.

@@ -1,0 +1,3 @@
+//! Kheya: a batched assignment optimizer for ride-hailing dispatch.
+
+pub mod domain;

@@ -1,0 +1,3 @@
+//! The `kheya` command.
+
+fn main() {}
