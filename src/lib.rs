@@ -1,3 +1,6 @@
 //! Kheya: a batched assignment optimizer for ride-hailing dispatch.
 
+pub mod config;
 pub mod domain;
+pub mod eta;
+pub mod supply;
