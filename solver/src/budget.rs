@@ -1,0 +1,159 @@
+//! How long a solve may take: the only file of the crate that reads a clock.
+//!
+//! Promise: the search polls often enough (every few hundred units of work, a unit being about one
+//! edge looked at) that it ends within a fraction of a millisecond of its end time. A wall-clock
+//! budget keeps a share back for what must follow the search, one pass over the edges for the
+//! incumbent and its bound, and that pass itself is cut short when the whole budget is gone.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Units of work between two polls. One unit is about 2 ns, so a poll every 1 µs or so.
+const POLL_EVERY: usize = 512;
+
+/// Kept back from a wall-clock budget for the closing pass, a nanosecond count for each edge.
+const CLOSING_NS_PER_EDGE: u64 = 2;
+
+/// When a solve has to stop searching and answer with what it has.
+#[derive(Clone)]
+pub struct Budget(Limit);
+
+#[derive(Clone)]
+enum Limit {
+    Wall(Duration),
+    Asked(Arc<dyn Fn() -> bool + Send + Sync>),
+}
+
+impl Budget {
+    /// A wall-clock budget, counted from the entry to [`solve`](crate::solve).
+    pub fn wall(duration: Duration) -> Self {
+        Self(Limit::Wall(duration))
+    }
+
+    /// A budget that is over once `is_over` says so. It ends the search; the closing pass, linear
+    /// in the number of edges, then runs to its end.
+    pub fn from_fn(is_over: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self(Limit::Asked(Arc::new(is_over)))
+    }
+
+    /// A budget that is over after `polls` polls: stops a solve at the same place every time, on
+    /// one thread.
+    pub fn polls(polls: u64) -> Self {
+        let left = AtomicU64::new(polls);
+        Self::from_fn(move || {
+            left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1))
+                .is_err()
+        })
+    }
+}
+
+impl fmt::Debug for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Limit::Wall(duration) => f.debug_tuple("Budget::wall").field(duration).finish(),
+            Limit::Asked(_) => f.write_str("Budget::from_fn"),
+        }
+    }
+}
+
+/// A budget that has started to run.
+pub(crate) struct Deadline {
+    limit: Running,
+    search_over: AtomicBool,
+}
+
+enum Running {
+    Never,
+    Wall { search_end: Instant, end: Instant },
+    Asked(Arc<dyn Fn() -> bool + Send + Sync>),
+}
+
+impl Deadline {
+    /// Starts the budget now, for a graph of this many edges.
+    pub(crate) fn start(budget: Option<&Budget>, edges: usize) -> Self {
+        let limit = match budget.map(|budget| &budget.0) {
+            None => Running::Never,
+            Some(Limit::Asked(is_over)) => Running::Asked(Arc::clone(is_over)),
+            Some(&Limit::Wall(duration)) => {
+                let closing = Duration::from_nanos(edges as u64 * CLOSING_NS_PER_EDGE);
+                let now = Instant::now();
+                match now.checked_add(duration) {
+                    // A budget past the end of the clock is no budget.
+                    None => Running::Never,
+                    Some(end) => Running::Wall {
+                        search_end: now + duration.saturating_sub(closing.min(duration / 2)),
+                        end,
+                    },
+                }
+            }
+        };
+        Self {
+            limit,
+            search_over: AtomicBool::new(false),
+        }
+    }
+
+    /// Is it time to end the search? Stays true once it was, on every thread.
+    pub(crate) fn search_is_over(&self) -> bool {
+        if self.search_over.load(Ordering::Relaxed) {
+            return true;
+        }
+        let over = match &self.limit {
+            Running::Never => false,
+            Running::Wall { search_end, .. } => Instant::now() >= *search_end,
+            Running::Asked(is_over) => is_over(),
+        };
+        if over {
+            self.search_over.store(true, Ordering::Relaxed);
+        }
+        over
+    }
+
+    /// Is the whole budget gone, so that the closing pass has to be cut short too?
+    pub(crate) fn is_over(&self) -> bool {
+        match &self.limit {
+            Running::Never | Running::Asked(_) => false,
+            Running::Wall { end, .. } => Instant::now() >= *end,
+        }
+    }
+}
+
+/// Counts work and polls a deadline now and then.
+pub(crate) struct Meter<'d> {
+    deadline: &'d Deadline,
+    credit: usize,
+}
+
+impl<'d> Meter<'d> {
+    pub(crate) fn new(deadline: &'d Deadline) -> Self {
+        Self {
+            deadline,
+            credit: 0,
+        }
+    }
+
+    /// Accounts for `units` of work to come; true when the search has to end.
+    #[inline]
+    pub(crate) fn search_is_over_after(&mut self, units: usize) -> bool {
+        self.spend(units) && self.deadline.search_is_over()
+    }
+
+    /// Accounts for `units` of closing work to come; true when it has to be cut short.
+    #[inline]
+    pub(crate) fn is_over_after(&mut self, units: usize) -> bool {
+        self.spend(units) && self.deadline.is_over()
+    }
+
+    /// True when it is time to poll.
+    #[inline]
+    fn spend(&mut self, units: usize) -> bool {
+        if let Some(left) = self.credit.checked_sub(units) {
+            self.credit = left;
+            return false;
+        }
+        self.credit = POLL_EVERY;
+        true
+    }
+}
