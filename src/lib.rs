@@ -3,4 +3,6 @@
 pub mod config;
 pub mod domain;
 pub mod eta;
+pub mod candidates;
+pub mod decision;
 pub mod supply;

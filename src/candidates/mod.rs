@@ -1,0 +1,15 @@
+//! From a snapshot to candidate edges: radii, filters, ETAs, costs.
+//!
+//! A candidate is a (request, driver) pair with an ETA; an impossible pair is an absent edge, never
+//! a big number. A request without any candidate gets the first reason that applies.
+
+mod costs;
+mod given;
+mod search;
+mod table;
+
+pub use costs::{pair_cost, unmatched_cost};
+pub(crate) use given::given_table;
+pub(crate) use search::RowBuffers;
+pub use search::{CandidateSearch, availability};
+pub use table::{Candidate, CandidateTable, RowReason};

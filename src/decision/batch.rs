@@ -1,0 +1,208 @@
+//! The batch decision: one exact solve for the whole window.
+
+use kheya_solver::{Graph, GraphError, Method, Options, Solution, Status};
+
+use super::{
+    Excluded, Reason, SolveFacts, WindowDecision, WindowSnapshot,
+    greedy::oldest_first_in_table,
+    outcome::{Choice, account, leftover_reason},
+};
+use crate::{
+    candidates::{CandidateSearch, CandidateTable, availability, given_table},
+    domain::CostMs,
+    eta::EtaModel,
+};
+
+/// Why a window could not be decided. None of these is the input's fault.
+#[derive(Debug, thiserror::Error)]
+pub enum DecisionError {
+    /// The candidate graph was refused.
+    #[error("the candidate graph was refused: {0}")]
+    Graph(#[from] GraphError),
+    /// The method cannot solve this graph.
+    #[error("the window could not be solved: {0}")]
+    Solve(#[from] kheya_solver::SolveError),
+    /// The proof of the solution did not hold; the solution must not be used.
+    #[error("the solution's certificate does not hold: {0}")]
+    Certificate(#[from] kheya_solver::CertificateError),
+}
+
+/// The phases of a decision, told as each ends, so that a caller with a clock can time them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Drivers sorted out and candidates found.
+    Search,
+    /// ETAs known.
+    Eta,
+    /// Candidates ranked and the graph built.
+    Build,
+    /// Solved.
+    Solve,
+    /// Verified.
+    Verify,
+}
+
+/// A decided window with what it was decided on, for repair and explanation.
+pub struct Batch {
+    /// The decision.
+    pub decision: WindowDecision,
+    /// The candidates it chose from.
+    pub table: CandidateTable,
+    pub(super) excluded: Vec<(u32, Excluded)>,
+}
+
+/// Decides a window as a whole: the assignment of least cost, proven.
+///
+/// # Errors
+/// [`DecisionError`]: the graph's costs overflow, the method is not fit for the graph's size, or the
+/// certificate does not hold.
+pub fn decide_batch(
+    snapshot: &WindowSnapshot,
+    eta: &dyn EtaModel,
+    options: &Options<'_>,
+    mut ended: impl FnMut(Phase),
+) -> Result<Batch, DecisionError> {
+    let (table, excluded) = candidates_of(snapshot, eta, &mut ended);
+    let graph = WindowGraph::new(snapshot, &table, |_| true, |_| true)?;
+    ended(Phase::Build);
+    let solution = kheya_solver::solve(&graph.graph, options)?;
+    ended(Phase::Solve);
+    solution.verify(&graph.graph)?;
+    ended(Phase::Verify);
+
+    let choices = graph.choices(&table, &solution);
+    let mut decision = account(snapshot, &choices, |row| table.unmatched_cost(row), &excluded);
+    decision.edges = table.edges();
+    decision.solve = Some(graph.facts(snapshot, &table, &solution));
+    Ok(Batch { decision, table, excluded })
+}
+
+/// The candidates of a snapshot, searched or given, and the drivers that cannot be chosen.
+pub(super) fn candidates_of(
+    snapshot: &WindowSnapshot,
+    eta: &dyn EtaModel,
+    ended: &mut impl FnMut(Phase),
+) -> (CandidateTable, Vec<(u32, Excluded)>) {
+    if let Some(edges) = snapshot.edges() {
+        let excluded = (0u32..)
+            .zip(snapshot.drivers())
+            .filter_map(|(i, d)| availability(d, snapshot.config(), snapshot.now()).err().map(|e| (i, e)))
+            .collect();
+        return (given_table(snapshot, edges), excluded);
+    }
+    let search = CandidateSearch::new(snapshot);
+    let ended = std::cell::RefCell::new(ended);
+    let table = search.table(
+        eta,
+        || (*ended.borrow_mut())(Phase::Search),
+        || (*ended.borrow_mut())(Phase::Eta),
+    );
+    (table, search.excluded().to_vec())
+}
+
+/// The solver's graph of a window. Rows and columns stand in id order, since the solver breaks ties
+/// by index; rows without a pair worth taking and drivers without an edge are left out.
+pub(super) struct WindowGraph {
+    pub(super) graph: Graph,
+    /// Snapshot index of each row's request.
+    requests: Vec<u32>,
+    /// Snapshot index of each column's driver.
+    drivers: Vec<u32>,
+    /// Cost of the requests that are not rows.
+    outside: i64,
+}
+
+impl WindowGraph {
+    /// The graph of the requests and drivers (snapshot indices) that may take part.
+    pub(super) fn new(
+        snapshot: &WindowSnapshot,
+        table: &CandidateTable,
+        takes_request: impl Fn(usize) -> bool,
+        takes_driver: impl Fn(u32) -> bool,
+    ) -> Result<Self, GraphError> {
+        let worth = |row: usize| {
+            let limit = table.unmatched_cost(row);
+            table.row(row).iter().filter(move |c| c.cost < limit)
+        };
+        let mut column_of = vec![u32::MAX; snapshot.drivers().len()];
+        let mut requests: Vec<u32> = Vec::new();
+        let mut outside = 0;
+        for row in 0..table.rows() {
+            let mut any = false;
+            if takes_request(row) {
+                for candidate in worth(row).filter(|c| takes_driver(c.driver)) {
+                    column_of[candidate.driver as usize] = 0;
+                    any = true;
+                }
+            }
+            if any {
+                requests.push(row as u32);
+            } else {
+                outside += table.unmatched_cost(row).get();
+            }
+        }
+        requests.sort_by(|&a, &b| {
+            let id = |row: u32| &snapshot.requests()[row as usize].request.id;
+            id(a).cmp(id(b))
+        });
+        let mut drivers = Vec::new();
+        for (driver, column) in column_of.iter_mut().enumerate() {
+            if *column == 0 {
+                *column = drivers.len() as u32;
+                drivers.push(driver as u32);
+            }
+        }
+        let unmatched = requests.iter().map(|&row| table.unmatched_cost(row as usize).get()).collect();
+        let mut offsets = vec![0u32];
+        let (mut edge_drivers, mut edge_costs) = (Vec::new(), Vec::new());
+        for &row in &requests {
+            for candidate in worth(row as usize).filter(|c| takes_driver(c.driver)) {
+                edge_drivers.push(column_of[candidate.driver as usize]);
+                edge_costs.push(candidate.cost.get());
+            }
+            offsets.push(edge_drivers.len() as u32);
+        }
+        let graph = Graph::from_rows(drivers.len(), unmatched, offsets, edge_drivers, edge_costs)?;
+        Ok(Self { graph, requests, drivers, outside })
+    }
+
+    /// The snapshot index of the driver of each request row that got one.
+    pub(super) fn pairs(&self, solution: &Solution) -> impl Iterator<Item = (usize, u32)> {
+        self.requests.iter().zip(&solution.driver_of).filter_map(|(&request, driver)| {
+            driver.map(|column| (request as usize, self.drivers[column as usize]))
+        })
+    }
+
+    fn choices(&self, table: &CandidateTable, solution: &Solution) -> Vec<Choice> {
+        let left = if solution.status == Status::Feasible { Reason::Budget } else { Reason::Outbid };
+        let mut choices: Vec<Choice> =
+            (0..table.rows()).map(|row| Err(leftover_reason(table, row, left))).collect();
+        for (request, driver) in self.pairs(solution) {
+            if let Some(candidate) = table.find(request, driver) {
+                choices[request] = Ok(*candidate);
+            }
+        }
+        choices
+    }
+
+    fn facts(&self, snapshot: &WindowSnapshot, table: &CandidateTable, solution: &Solution) -> SolveFacts {
+        let edge_first = kheya_solver::greedy_edge(&self.graph);
+        let edge_first = kheya_solver::objective_of(&self.graph, &edge_first);
+        let oldest_first: i64 = oldest_first_in_table(snapshot.drivers().len(), table)
+            .iter()
+            .enumerate()
+            .map(|(row, choice)| choice.as_ref().map_or(table.unmatched_cost(row), |c| c.cost).get())
+            .sum();
+        SolveFacts {
+            status: solution.status,
+            method: solution.method,
+            dual_bound: CostMs::new(solution.dual_bound + self.outside),
+            gap: solution.gap(),
+            gap_abs: CostMs::new(solution.gap_abs()),
+            components: solution.components,
+            largest_component: solution.largest_component,
+            gain_vs_greedy_edge: CostMs::new(edge_first - solution.objective),
+            gain_vs_greedy: CostMs::new(oldest_first - solution.objective - self.outside),
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! The decision: a frozen window in, assignments and a reason for everyone else out.
+//!
+//! Pure: no clock, no store, no thread-pool handle. The live service and the replay call the same
+//! functions. [`decide_batch`] is the product; [`decide_oldest_first`] is the fallback, and with
+//! [`decide_edge_first`] one of the rules that every gain is measured against.
+
+mod batch;
+mod greedy;
+mod outcome;
+mod repair;
+mod snapshot;
+mod window_file;
+
+pub use batch::{Batch, DecisionError, Phase, decide_batch};
+pub use greedy::{decide_edge_first, decide_oldest_first};
+pub use outcome::{Assignment, Excluded, Exclusion, Reason, SolveFacts, Unmatched, WindowDecision};
+pub use repair::{Repaired, repair};
+pub use snapshot::{
+    CoolDown, DriverSnapshot, Held, MAX_CLIENT_SECONDS, PendingRequest, Presence, RequestSnapshot,
+    SnapshotEdge, SnapshotError, TripEnd, WindowSnapshot, by_age,
+};
+pub use window_file::{SolveOptions, WINDOW_FORMAT, WindowFileError, read_window, write_window};

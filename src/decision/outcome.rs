@@ -1,0 +1,210 @@
+//! What was decided: everyone is accounted for once.
+
+use kheya_solver::{Method, Status};
+use serde::{Deserialize, Serialize};
+
+use super::WindowSnapshot;
+use crate::{
+    candidates::{Candidate, CandidateTable, RowReason},
+    domain::{CostMs, DriverId, RequestId},
+};
+
+/// Why a request got no driver: the first that applies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// The snapshot was full before its turn.
+    Deferred,
+    /// No available driver of a class the rider accepts.
+    VehicleClass,
+    /// No available driver within the last radius.
+    NoDriverInRange,
+    /// Every driver in range is in cool-down or excluded by the client.
+    Cooldown,
+    /// No route from any driver in range.
+    Unroutable,
+    /// Every driver in range takes too long.
+    OverMaxPickupEta,
+    /// Every candidate costs at least as much as leaving the request unmatched.
+    NotWorthIt,
+    /// The solve was cut by its budget before this request could be settled.
+    Budget,
+    /// Its candidates are worth more to others.
+    Outbid,
+    /// Its driver was claimed by somebody else meanwhile.
+    ClaimLost,
+}
+
+impl Reason {
+    /// Whether the request had a candidate in the window.
+    pub const fn had_candidate(self) -> bool {
+        matches!(self, Self::NotWorthIt | Self::Budget | Self::Outbid | Self::ClaimLost)
+    }
+}
+
+impl From<RowReason> for Reason {
+    fn from(reason: RowReason) -> Self {
+        match reason {
+            RowReason::Deferred => Self::Deferred,
+            RowReason::VehicleClass => Self::VehicleClass,
+            RowReason::NoDriverInRange => Self::NoDriverInRange,
+            RowReason::Cooldown => Self::Cooldown,
+            RowReason::Unroutable => Self::Unroutable,
+            RowReason::OverMaxPickupEta => Self::OverMaxPickupEta,
+        }
+    }
+}
+
+/// Why a driver of the snapshot could not be chosen: the first that applies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Excluded {
+    /// Not working.
+    Offline,
+    /// On a trip the service does not know.
+    Busy,
+    /// On a confirmed trip.
+    OnTrip,
+    /// Held for another request.
+    Claimed,
+    /// Its position is too old.
+    StaleLocation,
+}
+
+/// A chosen pair.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Assignment {
+    /// The request.
+    pub request_id: RequestId,
+    /// Its driver.
+    pub driver_id: DriverId,
+    /// Pickup ETA in seconds.
+    pub eta_s: f64,
+    /// Cost of the pair in seconds.
+    pub cost_s: f64,
+}
+
+/// A request without a driver.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unmatched {
+    /// The request.
+    pub request_id: RequestId,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// A driver that could not be chosen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exclusion {
+    /// The driver.
+    pub driver_id: DriverId,
+    /// Why.
+    pub reason: Excluded,
+}
+
+/// What the solver says of its work on a window.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SolveFacts {
+    /// Whether the optimum is proven.
+    pub status: Status,
+    /// The method that was used.
+    pub method: Method,
+    /// Lower bound of the window's cost.
+    pub dual_bound: CostMs,
+    /// Relative gap; 0 exactly when optimal.
+    pub gap: f64,
+    /// Gap in cost.
+    pub gap_abs: CostMs,
+    /// Connected components of the graph.
+    pub components: usize,
+    /// Requests in the largest component.
+    pub largest_component: usize,
+    /// What greedy-edge on the same graph would have cost more.
+    pub gain_vs_greedy_edge: CostMs,
+    /// What oldest-first greedy on the same graph would have cost more.
+    pub gain_vs_greedy: CostMs,
+}
+
+/// The decision of a window. Each request of the snapshot stands in `assignments` or `unmatched`,
+/// in the snapshot's order; each driver that could not be chosen stands in `excluded`, by id.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WindowDecision {
+    /// The chosen pairs.
+    pub assignments: Vec<Assignment>,
+    /// Requests without a driver.
+    pub unmatched: Vec<Unmatched>,
+    /// Drivers that could not be chosen.
+    pub excluded: Vec<Exclusion>,
+    /// Drivers that could be chosen.
+    pub drivers: usize,
+    /// Candidate edges.
+    pub edges: usize,
+    /// Cost of the window: that of the pairs and of everyone left unmatched.
+    pub objective: CostMs,
+    /// The solver's account; absent where a greedy rule decided.
+    pub solve: Option<SolveFacts>,
+}
+
+impl WindowDecision {
+    /// Sum of the pickup ETAs in seconds.
+    pub fn total_eta_s(&self) -> f64 {
+        self.assignments.iter().map(|a| a.eta_s).sum()
+    }
+}
+
+/// A rule's choice for each request of the snapshot: a candidate, or why none.
+pub(super) type Choice = Result<Candidate, Reason>;
+
+/// Turns choices into a decision.
+pub(super) fn account(
+    snapshot: &WindowSnapshot,
+    choices: &[Choice],
+    unmatched_cost: impl Fn(usize) -> CostMs,
+    excluded: &[(u32, Excluded)],
+) -> WindowDecision {
+    let drivers = snapshot.drivers();
+    let mut decision = WindowDecision {
+        assignments: Vec::new(),
+        unmatched: Vec::new(),
+        excluded: Vec::with_capacity(excluded.len()),
+        drivers: drivers.len() - excluded.len(),
+        edges: 0,
+        objective: CostMs::default(),
+        solve: None,
+    };
+    let mut objective = 0;
+    for (row, (pending, choice)) in snapshot.requests().iter().zip(choices).enumerate() {
+        let request_id = pending.request.id.clone();
+        match *choice {
+            Ok(Candidate { driver, eta_s, cost }) => {
+                let driver_id = drivers[driver as usize].id.clone();
+                objective += cost.get();
+                decision.assignments.push(Assignment {
+                    request_id,
+                    driver_id,
+                    eta_s,
+                    cost_s: cost.as_seconds(),
+                });
+            }
+            Err(reason) => {
+                objective += unmatched_cost(row).get();
+                decision.unmatched.push(Unmatched { request_id, reason });
+            }
+        }
+    }
+    for &(index, reason) in excluded {
+        let driver_id = drivers[index as usize].id.clone();
+        decision.excluded.push(Exclusion { driver_id, reason });
+    }
+    decision.objective = CostMs::new(objective);
+    decision
+}
+
+/// Why a row of the table ended without a driver, `otherwise` if it had a pair worth taking.
+pub(super) fn leftover_reason(table: &CandidateTable, row: usize, otherwise: Reason) -> Reason {
+    match table.reason(row) {
+        Some(reason) => reason.into(),
+        None if table.row(row).iter().all(|c| c.cost >= table.unmatched_cost(row)) => Reason::NotWorthIt,
+        None => otherwise,
+    }
+}

@@ -1,0 +1,77 @@
+//! Repair: what a window lost at the claim is solved once more on what is left.
+
+use std::collections::BTreeSet;
+
+use kheya_solver::{Options, Status};
+
+use super::{
+    Assignment, Batch, DecisionError, Reason, WindowDecision, WindowSnapshot,
+    batch::WindowGraph,
+    outcome::{Choice, account, leftover_reason},
+};
+use crate::domain::RequestId;
+
+/// A decision after its repair.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Repaired {
+    /// The whole window: kept pairs, new pairs, and a reason for everyone else.
+    pub decision: WindowDecision,
+    /// The new pairs, still to be claimed.
+    pub added: Vec<Assignment>,
+}
+
+/// Solves once more for the requests whose claim was lost and those that had been outbid, with the
+/// drivers that are still free. Kept pairs stay as they are; the drivers of lost pairs are gone.
+///
+/// # Errors
+/// As [`super::decide_batch`].
+pub fn repair(
+    snapshot: &WindowSnapshot,
+    batch: &Batch,
+    lost: &BTreeSet<RequestId>,
+    options: &Options<'_>,
+) -> Result<Repaired, DecisionError> {
+    let Batch { decision, table, excluded } = batch;
+    let drivers = snapshot.drivers();
+    let mut gone = vec![false; drivers.len()];
+    let mut kept = vec![None; table.rows()];
+    let mut assigned = decision.assignments.iter().peekable();
+    for (row, pending) in snapshot.requests().iter().enumerate() {
+        // assignments stand in the snapshot's order of requests
+        let Some(pair) = assigned.next_if(|pair| pair.request_id == pending.request.id) else { continue };
+        let Ok(driver) = drivers.binary_search_by(|d| d.id.cmp(&pair.driver_id)) else { continue };
+        gone[driver] = true;
+        if !lost.contains(&pair.request_id) {
+            kept[row] = table.find(row, driver as u32).copied();
+        }
+    }
+    let graph =
+        WindowGraph::new(snapshot, table, |row| kept[row].is_none(), |driver| !gone[driver as usize])?;
+    let solution = kheya_solver::solve(&graph.graph, options)?;
+    solution.verify(&graph.graph)?;
+
+    let mut choices: Vec<Choice> = Vec::with_capacity(table.rows());
+    for (row, pending) in snapshot.requests().iter().enumerate() {
+        let left = if lost.contains(&pending.request.id) {
+            Reason::ClaimLost
+        } else if solution.status == Status::Feasible {
+            Reason::Budget
+        } else {
+            Reason::Outbid
+        };
+        choices.push(kept[row].ok_or_else(|| leftover_reason(table, row, left)));
+    }
+    let mut added_rows = BTreeSet::new();
+    for (row, driver) in graph.pairs(&solution) {
+        if let Some(candidate) = table.find(row, driver) {
+            choices[row] = Ok(*candidate);
+            added_rows.insert(&snapshot.requests()[row].request.id);
+        }
+    }
+    let mut repaired = account(snapshot, &choices, |row| table.unmatched_cost(row), excluded);
+    repaired.edges = decision.edges;
+    repaired.solve.clone_from(&decision.solve);
+    let added =
+        repaired.assignments.iter().filter(|pair| added_rows.contains(&pair.request_id)).cloned().collect();
+    Ok(Repaired { decision: repaired, added })
+}

@@ -1,0 +1,19 @@
+//! Replay: recorded demand decided again, offline, to see what a rule or a window is worth.
+
+pub mod input;
+
+mod fleet;
+mod kpis;
+mod output;
+mod policy;
+mod report;
+mod scenario;
+mod world;
+
+pub use fleet::sample_fleet;
+pub use kpis::{Gain, Kpis, SolveTimes, Spread, quantile};
+pub use output::{OutputError, write_outputs};
+pub use policy::{Policy, UnknownPolicy};
+pub use report::{ReplayReport, human};
+pub use scenario::{Scenario, ScenarioDriver, ScenarioTrip};
+pub use world::{Outcome, Run, WindowGains, WindowRow, run};

@@ -1,0 +1,100 @@
+//! What a replay replays: the demand, the fleet, and the rules they meet under, prepared once and
+//! shared by every policy.
+
+use std::sync::Arc;
+
+use super::input::{Demand, FleetDriver};
+use crate::{
+    config::RegionConfig,
+    decision::{DriverSnapshot, RequestSnapshot},
+    domain::{DurationMs, UnixMs},
+    eta::StraightLine,
+    supply::Position,
+};
+
+/// A recorded trip, ready to be replayed.
+#[derive(Debug, Clone)]
+pub struct ScenarioTrip {
+    /// The request.
+    pub request: Arc<RequestSnapshot>,
+    /// Where the rider gets out.
+    pub dropoff: Position,
+    /// Time from pickup to drop-off.
+    pub trip: DurationMs,
+    /// Straight distance from pickup to drop-off.
+    pub straight_km: f64,
+}
+
+/// A driver of the fleet at the time it starts.
+#[derive(Debug, Clone)]
+pub struct ScenarioDriver {
+    /// The driver where it starts.
+    pub snapshot: Arc<DriverSnapshot>,
+    /// When it starts.
+    pub from: UnixMs,
+    /// When it takes no new assignment any more.
+    pub to: Option<UnixMs>,
+}
+
+/// Demand, fleet and rules of a replay.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// The configuration in force, its `window_ms` included.
+    pub config: RegionConfig,
+    /// Seed of every random draw.
+    pub seed: u64,
+    /// Start: the first used request, or the start that was asked for.
+    pub t0: UnixMs,
+    /// Trips by (`requested_at_ms`, id).
+    pub trips: Vec<ScenarioTrip>,
+    /// Drivers by id.
+    pub drivers: Vec<ScenarioDriver>,
+}
+
+impl Scenario {
+    /// Prepares a replay that starts at `from`, or at the first request.
+    pub fn new(
+        config: RegionConfig,
+        seed: u64,
+        from: Option<UnixMs>,
+        demand: &Demand,
+        fleet: &[FleetDriver],
+    ) -> Self {
+        let first = demand.trips.first().map(|trip| trip.requested_at).unwrap_or_default();
+        let line = StraightLine::of(&config);
+        let trips = demand.trips.iter().map(|trip| {
+            let (pickup, dropoff) = (Position::new(trip.pickup), Position::new(trip.dropoff));
+            let straight_km = pickup.distance_km(&dropoff);
+            let trip_s = trip.trip_s.unwrap_or_else(|| line.seconds(straight_km));
+            let request = RequestSnapshot {
+                id: trip.request_id.clone(),
+                rider_id: None,
+                pickup: Some(pickup),
+                vehicle_classes: Vec::new(),
+                requested_at_ms: trip.requested_at,
+                unmatched_cost_s: None,
+                max_pickup_eta_s: None,
+                exclude_driver_ids: Vec::new(),
+            };
+            let trip = DurationMs::from_seconds(trip_s);
+            ScenarioTrip { request: Arc::new(request), dropoff, trip, straight_km }
+        });
+        let trips = trips.collect();
+        let mut drivers: Vec<ScenarioDriver> = fleet
+            .iter()
+            .map(|driver| {
+                let position = Position::new(driver.place);
+                let mut snapshot = DriverSnapshot::available(driver.driver_id.clone(), position);
+                snapshot.idle_since_ms = Some(driver.from);
+                ScenarioDriver { snapshot: Arc::new(snapshot), from: driver.from, to: driver.to }
+            })
+            .collect();
+        drivers.sort_by(|a, b| a.snapshot.id.cmp(&b.snapshot.id));
+        Self { config, seed, t0: from.unwrap_or(first), trips, drivers }
+    }
+
+    /// Time of the last request; `t0` if there is none.
+    pub fn last_request(&self) -> UnixMs {
+        self.trips.last().map_or(self.t0, |trip| trip.request.requested_at_ms)
+    }
+}

@@ -1,0 +1,371 @@
+//! The closed-loop world of a replay: supply moves with the decisions.
+//!
+//! Closes lie at `t0 + k × window_ms`, k ≥ 1; a request belongs to the first close strictly later
+//! than its time; a driver is available at a close when it is free at or before it. At each close:
+//! intake, expiry, decision. An assigned driver reaches the pickup at close + ETA, drops off after
+//! the trip time, and is available there again. Idle drivers stay. The same [`crate::decision`]
+//! functions decide here and in the live service.
+
+use std::{
+    cmp::Reverse,
+    collections::BinaryHeap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use kheya_solver::{Method, Options, Status};
+
+use super::{Policy, Scenario};
+use crate::{
+    decision::{
+        DecisionError, DriverSnapshot, PendingRequest, Phase, WindowDecision, WindowSnapshot,
+        decide_batch, decide_edge_first, decide_oldest_first,
+    },
+    domain::{CostMs, DurationMs, UnixMs},
+    eta::StraightLine,
+};
+
+/// How one request ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Outcome {
+    /// It got a driver.
+    Assigned {
+        /// Index of the driver in the scenario.
+        driver: u32,
+        /// When.
+        at: UnixMs,
+        /// Pickup ETA in seconds.
+        eta_s: f64,
+    },
+    /// It waited too long.
+    Expired {
+        /// Whether it had a candidate in some window.
+        had_candidate: bool,
+    },
+}
+
+/// One window of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WindowRow {
+    /// When it closed.
+    pub closed_at: UnixMs,
+    /// Pending requests.
+    pub requests: u32,
+    /// Drivers that could be chosen.
+    pub drivers: u32,
+    /// Candidate edges.
+    pub edges: u32,
+    /// Pairs chosen.
+    pub assigned: u32,
+    /// Requests that expired at this close.
+    pub expired: u32,
+    /// Sum of the pickup ETAs in seconds.
+    pub total_eta_s: f64,
+    /// What the greedy rules would have cost more on the same candidates (batch only).
+    pub gains: Option<WindowGains>,
+}
+
+/// What a batch window gained on the greedy rules.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WindowGains {
+    /// On greedy-edge.
+    pub vs_greedy_edge: CostMs,
+    /// On oldest-first greedy.
+    pub vs_greedy: CostMs,
+    /// Whether the optimum is proven.
+    pub status: Status,
+}
+
+/// All that happened in a run.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// The rule.
+    pub policy: Policy,
+    /// Length of its windows; zero where it has none.
+    pub window: DurationMs,
+    /// How each trip's request ended, in the scenario's order.
+    pub outcomes: Vec<Outcome>,
+    /// The windows with at least one pending request.
+    pub windows: Vec<WindowRow>,
+    /// Time of each solve (batch only), in the order of the windows. The only thing here that a
+    /// second run does not repeat.
+    pub solve_times: Vec<Duration>,
+}
+
+/// Runs a policy over a scenario. `progress` is told, now and then, how many requests have ended.
+///
+/// # Errors
+/// [`DecisionError`], which would be a defect of ours: the run is not worth reporting then.
+pub fn run(
+    scenario: &Scenario,
+    policy: Policy,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Run, DecisionError> {
+    let mut world = World::new(scenario, policy);
+    if policy.has_windows() {
+        world.run_windows(progress)?;
+    } else {
+        world.run_events(progress);
+    }
+    Ok(world.run)
+}
+
+struct World<'a> {
+    scenario: &'a Scenario,
+    eta: StraightLine,
+    run: Run,
+    /// Next trip whose request has not come in.
+    next: usize,
+    /// Trips whose requests wait, by index and so by age.
+    pending: Vec<Waiting>,
+    /// Each driver where it is or will be free.
+    drivers: Vec<Arc<DriverSnapshot>>,
+    free: Vec<bool>,
+    /// Drivers that will be free, by (instant, index).
+    releases: BinaryHeap<Reverse<(UnixMs, u32)>>,
+    ended: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Waiting {
+    trip: u32,
+    left_over: u32,
+    had_candidate: bool,
+}
+
+impl<'a> World<'a> {
+    fn new(scenario: &'a Scenario, policy: Policy) -> Self {
+        let window = if policy.has_windows() { scenario.config.window_ms } else { DurationMs::ZERO };
+        let releases =
+            scenario.drivers.iter().zip(0u32..).map(|(driver, i)| Reverse((driver.from, i))).collect();
+        Self {
+            scenario,
+            eta: StraightLine::of(&scenario.config),
+            run: Run {
+                policy,
+                window,
+                outcomes: vec![Outcome::Expired { had_candidate: false }; scenario.trips.len()],
+                windows: Vec::new(),
+                solve_times: Vec::new(),
+            },
+            next: 0,
+            pending: Vec::new(),
+            drivers: scenario.drivers.iter().map(|driver| driver.snapshot.clone()).collect(),
+            free: vec![false; scenario.drivers.len()],
+            releases,
+            ended: 0,
+        }
+    }
+
+    fn run_windows(&mut self, progress: &(dyn Fn(u64) + Sync)) -> Result<(), DecisionError> {
+        let mut close = self.scenario.t0;
+        loop {
+            close = close + self.run.window;
+            if self.pending.is_empty() {
+                match self.scenario.trips.get(self.next) {
+                    // an idle region has no windows: on to the close of the next request
+                    Some(trip) => close = close.max(self.close_after(trip.request.requested_at_ms)),
+                    None => return Ok(()),
+                }
+            }
+            self.take_in(|requested_at| requested_at < close);
+            let expired = self.expire(close);
+            if !self.pending.is_empty() {
+                self.release_until(close);
+                let (decision, drivers) = self.decide_window(close)?;
+                self.record_window(close, &decision, expired);
+                self.apply(close, &decision, 0, &drivers);
+            }
+            progress(self.ended);
+        }
+    }
+
+    /// The first close strictly later than `at`.
+    fn close_after(&self, at: UnixMs) -> UnixMs {
+        let window_ms = self.run.window.get();
+        let passed = (at - self.scenario.t0).get().div_euclid(window_ms);
+        self.scenario.t0 + DurationMs::new((passed + 1) * window_ms)
+    }
+
+    fn run_events(&mut self, progress: &(dyn Fn(u64) + Sync)) {
+        loop {
+            let arrival = self.scenario.trips.get(self.next).map(|trip| trip.request.requested_at_ms);
+            let release = self.releases.peek().map(|Reverse((at, _))| *at);
+            let now = match (arrival, release) {
+                (Some(arrival), Some(release)) => arrival.min(release),
+                (Some(arrival), None) => arrival,
+                (None, Some(release)) if !self.pending.is_empty() => release,
+                (None, _) => break,
+            };
+            self.expire(now);
+            let waited = self.pending.len();
+            let released = self.release_until(now);
+            self.take_in(|requested_at| requested_at <= now);
+            self.decide_event(now, released, waited);
+            progress(self.ended);
+        }
+        self.ended += self.pending.len() as u64;
+        progress(self.ended);
+    }
+
+    /// Decides at one instant. Requests that waited before had no candidate among the cars that were
+    /// free before, so only new requests look at those.
+    fn decide_event(&mut self, now: UnixMs, released: Vec<u32>, waited: usize) {
+        let arrived = self.pending.len() > waited;
+        let first = if released.is_empty() { waited } else { 0 };
+        let drivers = if arrived { self.free_drivers(now) } else { self.at_work(released, now) };
+        if first == self.pending.len() || drivers.is_empty() {
+            return;
+        }
+        let snapshot = self.snapshot(now, first, &drivers);
+        let decision = decide_oldest_first(&snapshot, &self.eta);
+        self.apply(now, &decision, first, &drivers);
+    }
+
+    fn take_in(&mut self, comes_in: impl Fn(UnixMs) -> bool) {
+        while let Some(trip) = self.scenario.trips.get(self.next)
+            && comes_in(trip.request.requested_at_ms)
+        {
+            self.pending.push(Waiting { trip: self.next as u32, left_over: 0, had_candidate: false });
+            self.next += 1;
+        }
+    }
+
+    /// Ends the requests that have waited longer than they may at `now`; says how many.
+    fn expire(&mut self, now: UnixMs) -> u32 {
+        let (scenario, outcomes) = (self.scenario, &mut self.run.outcomes);
+        let before = self.pending.len();
+        self.pending.retain(|waiting| {
+            let requested_at = scenario.trips[waiting.trip as usize].request.requested_at_ms;
+            let expired = now - requested_at > scenario.config.max_wait_ms;
+            if expired {
+                let had_candidate = waiting.had_candidate;
+                outcomes[waiting.trip as usize] = Outcome::Expired { had_candidate };
+            }
+            !expired
+        });
+        let expired = before - self.pending.len();
+        self.ended += expired as u64;
+        expired as u32
+    }
+
+    /// Frees the drivers that are free at or before `now`; returns them in id order.
+    fn release_until(&mut self, now: UnixMs) -> Vec<u32> {
+        let mut released = Vec::new();
+        while let Some(&Reverse((at, driver))) = self.releases.peek()
+            && at <= now
+        {
+            self.releases.pop();
+            self.free[driver as usize] = true;
+            released.push(driver);
+        }
+        released.sort_unstable();
+        released
+    }
+
+    /// Free drivers still at work at `now`, in id order.
+    fn free_drivers(&self, now: UnixMs) -> Vec<u32> {
+        let free = (0u32..).zip(&self.free).filter(|&(_, &free)| free).map(|(driver, _)| driver);
+        self.at_work(free.collect(), now)
+    }
+
+    /// Those of `drivers` that still take assignments at `now`.
+    fn at_work(&self, mut drivers: Vec<u32>, now: UnixMs) -> Vec<u32> {
+        drivers.retain(|&driver| self.scenario.drivers[driver as usize].to.is_none_or(|to| now <= to));
+        drivers
+    }
+
+    /// The pending requests from `first` on, with `drivers` to choose from.
+    fn snapshot(&self, now: UnixMs, first: usize, drivers: &[u32]) -> WindowSnapshot {
+        let requests = self.pending[first..].iter().map(|waiting| PendingRequest {
+            request: self.scenario.trips[waiting.trip as usize].request.clone(),
+            left_over: waiting.left_over,
+        });
+        let drivers = drivers.iter().map(|&driver| self.drivers[driver as usize].clone());
+        let (config, seed) = (self.scenario.config.clone(), self.scenario.seed);
+        WindowSnapshot::from_ordered(now, config, seed, requests.collect(), drivers.collect())
+    }
+
+    fn decide_window(&mut self, close: UnixMs) -> Result<(WindowDecision, Vec<u32>), DecisionError> {
+        let drivers = self.free_drivers(close);
+        let snapshot = self.snapshot(close, 0, &drivers);
+        let decision = match self.run.policy {
+            Policy::Greedy | Policy::GreedyNow => decide_oldest_first(&snapshot, &self.eta),
+            Policy::GreedyEdge => decide_edge_first(&snapshot, &self.eta),
+            Policy::Batch => {
+                let options = Options { method: Method::Auto, ..Options::default() };
+                let mut started = Instant::now();
+                let mut solve = Duration::ZERO;
+                let batch = decide_batch(&snapshot, &self.eta, &options, |phase| {
+                    let now = Instant::now();
+                    if phase == Phase::Solve {
+                        solve = now - started;
+                    }
+                    started = now;
+                })?;
+                self.run.solve_times.push(solve);
+                batch.decision
+            }
+        };
+        Ok((decision, drivers))
+    }
+
+    fn record_window(&mut self, close: UnixMs, decision: &WindowDecision, expired: u32) {
+        self.run.windows.push(WindowRow {
+            closed_at: close,
+            requests: self.pending.len() as u32,
+            drivers: decision.drivers as u32,
+            edges: decision.edges as u32,
+            assigned: decision.assignments.len() as u32,
+            expired,
+            total_eta_s: decision.total_eta_s(),
+            gains: decision.solve.as_ref().map(|facts| WindowGains {
+                vs_greedy_edge: facts.gain_vs_greedy_edge,
+                vs_greedy: facts.gain_vs_greedy,
+                status: facts.status,
+            }),
+        });
+    }
+
+    /// Sends the assigned drivers off and carries the other requests over. The decision was made on
+    /// the pending requests from `first` on and on `drivers`.
+    fn apply(&mut self, now: UnixMs, decision: &WindowDecision, first: usize, drivers: &[u32]) {
+        let mut assigned = decision.assignments.iter().peekable();
+        let mut unmatched = decision.unmatched.iter().peekable();
+        let mut kept = first;
+        for at in first..self.pending.len() {
+            let mut waiting = self.pending[at];
+            let trip = &self.scenario.trips[waiting.trip as usize];
+            if let Some(pair) = assigned.next_if(|pair| pair.request_id == trip.request.id) {
+                let found = drivers.binary_search_by(|&d| self.drivers[d as usize].id.cmp(&pair.driver_id));
+                if let Ok(found) = found {
+                    self.send(drivers[found], waiting.trip, now, pair.eta_s);
+                    continue;
+                }
+            }
+            if let Some(left) = unmatched.next_if(|left| left.request_id == trip.request.id) {
+                waiting.had_candidate |= left.reason.had_candidate();
+                if left.reason != crate::decision::Reason::Deferred {
+                    waiting.left_over = waiting.left_over.saturating_add(1);
+                }
+            }
+            self.pending[kept] = waiting;
+            kept += 1;
+        }
+        self.pending.truncate(kept);
+    }
+
+    /// Sends a driver to a rider, and on to the drop-off.
+    fn send(&mut self, driver: u32, trip: u32, now: UnixMs, eta_s: f64) {
+        self.run.outcomes[trip as usize] = Outcome::Assigned { driver, at: now, eta_s };
+        self.ended += 1;
+        let trip = &self.scenario.trips[trip as usize];
+        let free_at = now + DurationMs::from_seconds(eta_s) + trip.trip;
+        let mut snapshot = DriverSnapshot::clone(&self.drivers[driver as usize]);
+        snapshot.position = Some(trip.dropoff);
+        snapshot.idle_since_ms = Some(free_at);
+        self.drivers[driver as usize] = Arc::new(snapshot);
+        self.free[driver as usize] = false;
+        self.releases.push(Reverse((free_at, driver)));
+    }
+}
