@@ -1,3 +1,4 @@
 //! Kheya: a batched assignment optimizer for ride-hailing dispatch.
 
 pub mod domain;
+pub mod replay;

@@ -1,0 +1,3 @@
+//! Replaying recorded demand.
+
+pub mod input;
