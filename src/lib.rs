@@ -1,8 +1,11 @@
 //! Kheya: a batched assignment optimizer for ride-hailing dispatch.
 
+pub mod candidates;
+pub mod cli;
 pub mod config;
+pub mod decision;
 pub mod domain;
 pub mod eta;
-pub mod candidates;
-pub mod decision;
+pub mod generate;
+pub mod replay;
 pub mod supply;

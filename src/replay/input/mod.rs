@@ -1,0 +1,34 @@
+//! Reading recorded demand and fleets: files of many shapes in, clean trips and an account of
+//! everything left out.
+//!
+//! A file goes one way: `open` tells its format by content and unpacks it, `csv_rows` or
+//! `parquet_rows` give its rows as cells, `columns` says which cell is which field, `rows` reads
+//! one row as far as it can be read alone, `date_order` decides what only a whole column can say,
+//! `trips` cleans what only all rows can tell, and `read` writes the report.
+
+mod cells;
+mod columns;
+mod csv_rows;
+mod date_order;
+mod demand;
+mod error;
+mod fleet;
+mod identity;
+mod open;
+mod options;
+mod read;
+mod report;
+mod resolution;
+mod rows;
+mod strict;
+mod surroundings;
+mod times;
+mod trips;
+mod zones;
+
+pub use demand::{Demand, Trip};
+pub use error::InputError;
+pub use fleet::{FleetDriver, read_drivers};
+pub use options::{DateOrder, DropoffRule, ReadOptions};
+pub use read::read_demand;
+pub use report::{InputReport, Reason, TripTimeSource};
