@@ -1,3 +1,7 @@
 //! The `kheya` command.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    kheya::cli::main()
+}

@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     for file in files {
         let started = Instant::now();
-        let graph = asn::read(BufReader::with_capacity(1 << 18, File::open(&file)?), &file)?;
+        let graph = asn::read(BufReader::with_capacity(1 << 18, File::open(&file)?), &file)?.graph()?;
         let read_ms = started.elapsed().as_secs_f64() * 1e3;
         let mut times = Vec::new();
         let mut solution = None;

@@ -54,14 +54,6 @@ pub enum AsnError {
         /// What is missing.
         problem: Problem,
     },
-    /// The instance is no valid graph.
-    #[error("{name}: {source}")]
-    Graph {
-        /// The file.
-        name: String,
-        /// What is wrong with it.
-        source: GraphError,
-    },
 }
 
 /// What is wrong with a file or a line.
@@ -144,7 +136,7 @@ pub enum Problem {
 ///
 /// # Errors
 /// [`AsnError`] at the first thing wrong.
-pub fn read(input: impl BufRead, name: &str) -> Result<Graph, AsnError> {
+pub fn read(input: impl BufRead, name: &str) -> Result<Instance, AsnError> {
     let mut reader = Reader::default();
     let line = |line, problem| AsnError::Line {
         name: name.to_owned(),
@@ -178,17 +170,36 @@ pub fn read(input: impl BufRead, name: &str) -> Result<Graph, AsnError> {
             found,
         }));
     }
-    let unmatched_cost = vec![unmatched_cost; header.requests as usize];
-    Graph::from_edges(
-        header.requests as usize,
-        header.drivers as usize,
+    Ok(Instance {
+        requests: header.requests as usize,
+        drivers: header.drivers as usize,
         unmatched_cost,
-        reader.edges,
-    )
-    .map_err(|source| AsnError::Graph {
-        name: name.to_owned(),
-        source,
+        edges: reader.edges,
     })
+}
+
+/// What a file says, before it is a graph.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instance {
+    /// Number of requests.
+    pub requests: usize,
+    /// Number of drivers.
+    pub drivers: usize,
+    /// Unmatched cost of every request.
+    pub unmatched_cost: i64,
+    /// Edges (request, driver, cost), in the order of the file.
+    pub edges: Vec<(u32, u32, i64)>,
+}
+
+impl Instance {
+    /// Builds the graph.
+    ///
+    /// # Errors
+    /// As [`Graph::from_edges`].
+    pub fn graph(&self) -> Result<Graph, GraphError> {
+        let unmatched_costs = vec![self.unmatched_cost; self.requests];
+        Graph::from_edges(self.requests, self.drivers, unmatched_costs, self.edges.iter().copied())
+    }
 }
 
 /// Writes a graph whose requests share one unmatched cost; [`read`] gives the same graph back.

@@ -1,6 +1,6 @@
 //! The batch decision: one exact solve for the whole window.
 
-use kheya_solver::{Graph, GraphError, Method, Options, Solution, Status};
+use kheya_solver::{Graph, GraphError, Options, Solution, Status};
 
 use super::{
     Excluded, Reason, SolveFacts, WindowDecision, WindowSnapshot,

@@ -10,7 +10,7 @@ use kheya_solver::Method;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CoolDown, DriverSnapshot, Held, MAX_CLIENT_SECONDS, PendingRequest, Presence, RequestSnapshot,
+    CoolDown, DriverSnapshot, Held, PendingRequest, Presence, RequestSnapshot,
     SnapshotEdge, SnapshotError, TripEnd, WindowSnapshot,
 };
 use crate::{

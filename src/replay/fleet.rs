@@ -5,7 +5,10 @@ use rand_chacha::{
     rand_core::{Rng, SeedableRng},
 };
 
-use super::input::{Demand, FleetDriver};
+use super::{
+    draw::{gaussian_pair},
+    input::{Demand, FleetDriver},
+};
 use crate::domain::{DriverId, EARTH_RADIUS_KM, Place, UnixMs};
 
 /// Standard deviation of a sampled car's distance from its pickup, on each axis, in kilometres.
@@ -40,16 +43,4 @@ fn displaced(place: Place, random: &mut impl Rng) -> Place {
     let lat = place.lat() + north_km * SPREAD_KM * degrees_per_km;
     let lng = place.lng() + east_km * SPREAD_KM * degrees_per_km / shrink;
     Place::new(lat, lng).unwrap_or(place)
-}
-
-/// Two independent standard normal numbers (Box–Muller).
-pub(crate) fn gaussian_pair(random: &mut impl Rng) -> (f64, f64) {
-    let radius = (-2.0 * libm::log(1.0 - unit(random))).sqrt();
-    let angle = std::f64::consts::TAU * unit(random);
-    (radius * libm::cos(angle), radius * libm::sin(angle))
-}
-
-/// A number in 0..1 with 53 random bits.
-pub(crate) fn unit(random: &mut impl Rng) -> f64 {
-    (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
 }

@@ -2,6 +2,7 @@
 
 pub mod input;
 
+pub(crate) mod draw;
 mod fleet;
 mod kpis;
 mod output;

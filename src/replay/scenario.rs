@@ -52,15 +52,14 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Prepares a replay that starts at `from`, or at the first request.
+    /// Prepares a replay that starts at `t0`.
     pub fn new(
         config: RegionConfig,
         seed: u64,
-        from: Option<UnixMs>,
+        t0: UnixMs,
         demand: &Demand,
         fleet: &[FleetDriver],
     ) -> Self {
-        let first = demand.trips.first().map(|trip| trip.requested_at).unwrap_or_default();
         let line = StraightLine::of(&config);
         let trips = demand.trips.iter().map(|trip| {
             let (pickup, dropoff) = (Position::new(trip.pickup), Position::new(trip.dropoff));
@@ -90,7 +89,7 @@ impl Scenario {
             })
             .collect();
         drivers.sort_by(|a, b| a.snapshot.id.cmp(&b.snapshot.id));
-        Self { config, seed, t0: from.unwrap_or(first), trips, drivers }
+        Self { config, seed, t0, trips, drivers }
     }
 
     /// Time of the last request; `t0` if there is none.
