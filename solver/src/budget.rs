@@ -134,6 +134,11 @@ impl<'d> Meter<'d> {
         }
     }
 
+    /// A meter of the same deadline for another thread.
+    pub(crate) fn another(&self) -> Self {
+        Self::new(self.deadline)
+    }
+
     /// Accounts for `units` of work to come; true when the search has to end.
     #[inline]
     pub(crate) fn search_is_over_after(&mut self, units: usize) -> bool {
