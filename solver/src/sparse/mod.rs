@@ -6,6 +6,7 @@
 //! that are solved apart).
 
 mod bid;
+mod incumbent;
 mod run;
 mod search;
 mod side;

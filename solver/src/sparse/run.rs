@@ -4,6 +4,7 @@
 //! solve that is cut hands over a valid matching and prices that give a bound.
 
 use super::bid::bid;
+use super::incumbent;
 use super::search::Search;
 use super::side::{FREE, Side};
 use super::weight::Weight;
@@ -37,6 +38,9 @@ fn solve_as<W: Weight>(graph: &Graph, warm_start: Option<&[i64]>, deadline: &Dea
         Some(prices) => course.warm(prices, &mut meter),
         None => course.cold(&mut meter),
     };
+    if done.is_none() {
+        incumbent::improve(&mut course.requests, graph.drivers(), &mut meter);
+    }
     course.outcome(graph, done.is_some())
 }
 
