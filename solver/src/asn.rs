@@ -7,7 +7,7 @@
 //! c anything else                         a comment
 //! ```
 //!
-//! Promise: [`read`] refuses whatever departs from that, with file and line, and never panics; its
+//! Promise: [`parse`] refuses whatever departs from that, with file and line, and never panics; its
 //! memory grows with the lines read, not with what the header declares (up to [`MAX_NODES`]).
 //! Costs are integers in the file's own unit.
 
@@ -53,6 +53,14 @@ pub enum AsnError {
         name: String,
         /// What is missing.
         problem: Problem,
+    },
+    /// The instance is no valid graph.
+    #[error("{name}: {source}")]
+    Graph {
+        /// The file.
+        name: String,
+        /// What is wrong with it.
+        source: GraphError,
     },
 }
 
@@ -129,14 +137,14 @@ pub enum Problem {
     LineTooLong,
 }
 
-/// Reads an instance; `name` stands for the file in messages.
+/// Parses an instance; `name` stands for the file in messages.
 ///
 /// Lines may end in `\n` or `\r\n`, fields are separated by blanks or tabs, blank lines are ignored.
 /// O(bytes).
 ///
 /// # Errors
 /// [`AsnError`] at the first thing wrong.
-pub fn read(input: impl BufRead, name: &str) -> Result<Instance, AsnError> {
+pub fn parse(input: impl BufRead, name: &str) -> Result<Instance, AsnError> {
     let mut reader = Reader::default();
     let line = |line, problem| AsnError::Line {
         name: name.to_owned(),
@@ -178,6 +186,18 @@ pub fn read(input: impl BufRead, name: &str) -> Result<Instance, AsnError> {
     })
 }
 
+/// Reads an instance and builds its graph.
+///
+/// # Errors
+/// As [`parse`], and [`AsnError::Graph`].
+pub fn read(input: impl BufRead, name: &str) -> Result<Graph, AsnError> {
+    let instance = parse(input, name)?;
+    instance.graph().map_err(|source| AsnError::Graph {
+        name: name.to_owned(),
+        source,
+    })
+}
+
 /// What a file says, before it is a graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instance {
@@ -198,7 +218,12 @@ impl Instance {
     /// As [`Graph::from_edges`].
     pub fn graph(&self) -> Result<Graph, GraphError> {
         let unmatched_costs = vec![self.unmatched_cost; self.requests];
-        Graph::from_edges(self.requests, self.drivers, unmatched_costs, self.edges.iter().copied())
+        Graph::from_edges(
+            self.requests,
+            self.drivers,
+            unmatched_costs,
+            self.edges.iter().copied(),
+        )
     }
 }
 

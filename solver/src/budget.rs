@@ -13,8 +13,10 @@ use std::time::{Duration, Instant};
 /// Units of work between two polls. One unit is about 2 ns, so a poll every 1 µs or so.
 const POLL_EVERY: usize = 512;
 
-/// Kept back from a wall-clock budget for the closing pass, a nanosecond count for each edge.
+/// Kept back from a wall-clock budget, at most half of it, for what follows a cut search: one pass
+/// over the edges for the bound, and the incumbent, which is a few heap steps a request.
 const CLOSING_NS_PER_EDGE: u64 = 2;
+const CLOSING_NS_PER_REQUEST: u64 = 200;
 
 /// When a solve has to stop searching and answer with what it has.
 #[derive(Clone)]
@@ -71,13 +73,15 @@ enum Running {
 }
 
 impl Deadline {
-    /// Starts the budget now, for a graph of this many edges.
-    pub(crate) fn start(budget: Option<&Budget>, edges: usize) -> Self {
+    /// Starts the budget now, for a graph of this size.
+    pub(crate) fn start(budget: Option<&Budget>, requests: usize, edges: usize) -> Self {
         let limit = match budget.map(|budget| &budget.0) {
             None => Running::Never,
             Some(Limit::Asked(is_over)) => Running::Asked(Arc::clone(is_over)),
             Some(&Limit::Wall(duration)) => {
-                let closing = Duration::from_nanos(edges as u64 * CLOSING_NS_PER_EDGE);
+                let closing =
+                    edges as u64 * CLOSING_NS_PER_EDGE + requests as u64 * CLOSING_NS_PER_REQUEST;
+                let closing = Duration::from_nanos(closing);
                 let now = Instant::now();
                 match now.checked_add(duration) {
                     // A budget past the end of the clock is no budget.
@@ -132,6 +136,11 @@ impl<'d> Meter<'d> {
             deadline,
             credit: 0,
         }
+    }
+
+    /// A meter of the same deadline for another thread.
+    pub(crate) fn another(&self) -> Self {
+        Self::new(self.deadline)
     }
 
     /// Accounts for `units` of work to come; true when the search has to end.

@@ -4,7 +4,8 @@
 //! One that was cut hands over a valid matching and driver prices v ≥ 0. For any v ≥ 0 the best
 //! request prices are `u_i = min(U_i, min_j c_ij + v_j)`, found row by row, so the bound is dual
 //! feasible by construction, wherever the method stopped. The same look at the row gives an
-//! unmatched request the cheapest driver still free.
+//! unmatched request the cheapest driver still free, and the bound of all driver prices 0, which is
+//! kept where it is the better one (prices of a search that was cut early can be far too high).
 //!
 //! When even this pass has to be cut short, the rows not looked at get `u_i = min(U_i, least cost
 //! of the graph)`, which is feasible for any v ≥ 0, and stay as they are.
@@ -26,12 +27,13 @@ pub(crate) struct Closed {
 pub(crate) fn close(graph: &Graph, outcome: Outcome, meter: &mut Meter<'_>) -> Closed {
     let Outcome {
         mut driver_of,
-        driver_prices,
+        mut driver_prices,
         request_prices,
     } = outcome;
-    let request_prices = request_prices
-        .unwrap_or_else(|| complete_rows(graph, &mut driver_of, &driver_prices, meter));
-    let sum = |prices: &[i64]| prices.iter().map(|&price| i128::from(price)).sum::<i128>();
+    let request_prices = match request_prices {
+        Some(prices) => prices,
+        None => complete_rows(graph, &mut driver_of, &mut driver_prices, meter),
+    };
     let dual_bound = (sum(&request_prices) - sum(&driver_prices)) as i64;
     let objective = crate::objective_of(graph, &driver_of);
     Closed {
@@ -43,11 +45,12 @@ pub(crate) fn close(graph: &Graph, outcome: Outcome, meter: &mut Meter<'_>) -> C
     }
 }
 
-/// Best request prices for the driver prices; matches unmatched requests to free drivers.
+/// Best request prices for the driver prices, or for driver prices 0 where these give the better
+/// bound; matches unmatched requests to free drivers.
 fn complete_rows(
     graph: &Graph,
     driver_of: &mut [Option<u32>],
-    driver_prices: &[i64],
+    driver_prices: &mut [i64],
     meter: &mut Meter<'_>,
 ) -> Vec<i64> {
     let mut taken = vec![false; graph.drivers()];
@@ -55,26 +58,25 @@ fn complete_rows(
         taken[driver as usize] = true;
     }
     let least_cost = graph.least_cost();
-    let mut request_prices: Vec<i64> = graph
-        .unmatched_costs()
-        .iter()
-        .map(|&unmatched| unmatched.min(least_cost))
-        .collect();
+    let unseen = |&unmatched_cost: &i64| unmatched_cost.min(least_cost);
+    let mut priced: Vec<i64> = graph.unmatched_costs().iter().map(unseen).collect();
+    let mut unpriced = priced.clone();
     for request in 0..graph.requests() {
         let row = graph.row(request);
         if meter.is_over_after(row.len() + 1) {
             break;
         }
         let unmatched_cost = graph.unmatched_cost(request);
-        let mut price = unmatched_cost;
+        let mut cheapest = (unmatched_cost, unmatched_cost);
         let mut cheapest_free = (unmatched_cost, None);
         for (driver, cost) in row {
-            price = price.min(cost + driver_prices[driver as usize]);
+            cheapest.0 = cheapest.0.min(cost + driver_prices[driver as usize]);
+            cheapest.1 = cheapest.1.min(cost);
             if cost < cheapest_free.0 && !taken[driver as usize] {
                 cheapest_free = (cost, Some(driver));
             }
         }
-        request_prices[request] = price;
+        (priced[request], unpriced[request]) = cheapest;
         if driver_of[request].is_none()
             && let (_, Some(driver)) = cheapest_free
         {
@@ -82,5 +84,13 @@ fn complete_rows(
             taken[driver as usize] = true;
         }
     }
-    request_prices
+    if sum(&priced) - sum(driver_prices) >= sum(&unpriced) {
+        return priced;
+    }
+    driver_prices.fill(0);
+    unpriced
+}
+
+fn sum(prices: &[i64]) -> i128 {
+    prices.iter().map(|&price| i128::from(price)).sum()
 }

@@ -257,6 +257,34 @@ impl Graph {
         self.least_cost
     }
 
+    /// The rows of some requests, with drivers renumbered to `0..drivers` by `local`.
+    pub(crate) fn part(
+        &self,
+        requests: &[u32],
+        drivers: usize,
+        local: impl Fn(u32) -> u32,
+    ) -> Self {
+        let mut part = Self {
+            drivers: drivers as u32,
+            unmatched_cost: Vec::with_capacity(requests.len()),
+            row_offsets: Vec::with_capacity(requests.len() + 1),
+            edge_drivers: Vec::new(),
+            edge_costs: Vec::new(),
+            least_cost: self.least_cost,
+        };
+        part.row_offsets.push(0);
+        for &request in requests {
+            let (drivers, costs) = self.row_slices(request as usize);
+            part.unmatched_cost
+                .push(self.unmatched_cost(request as usize));
+            part.edge_drivers
+                .extend(drivers.iter().map(|&driver| local(driver)));
+            part.edge_costs.extend_from_slice(costs);
+            part.row_offsets.push(part.edge_drivers.len() as u32);
+        }
+        part
+    }
+
     fn keep_cheapest_duplicates(&mut self) {
         if self.edges() == 0 {
             return;

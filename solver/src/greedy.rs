@@ -18,7 +18,7 @@ const HEAP_UNITS: usize = 16;
 /// Only edges that cost less than leaving the request unmatched. Returns the driver of each
 /// request. O(E log E).
 pub fn greedy_edge(graph: &Graph) -> Vec<Option<u32>> {
-    let never = Deadline::start(None, graph.edges());
+    let never = Deadline::start(None, graph.requests(), graph.edges());
     greedy_edge_until(graph, &mut Meter::new(&never))
 }
 

@@ -59,7 +59,7 @@ pub(crate) struct Outcome {
 /// [`SolveError::TooLargeForDense`] when `hungarian` is asked for and the graph is over
 /// [`MAX_DENSE_CELLS`](crate::MAX_DENSE_CELLS).
 pub fn solve(graph: &Graph, options: &Options<'_>) -> Result<Solution, SolveError> {
-    let deadline = Deadline::start(options.budget.as_ref(), graph.edges());
+    let deadline = Deadline::start(options.budget.as_ref(), graph.requests(), graph.edges());
     let method = match options.method {
         Method::Auto => Method::Sparse,
         chosen => chosen,

@@ -94,7 +94,7 @@ fn solve_file(args: &SolveArgs) -> Result<(), Failure> {
         solve_window(&snapshot, &asked, args)?
     } else {
         let name = args.instance.display().to_string();
-        let instance = kheya_solver::asn::read(file, &name).map_err(Failure::input)?;
+        let instance = kheya_solver::asn::parse(file, &name).map_err(Failure::input)?;
         solve_graph(&instance, args)?
     };
     match args.format {

@@ -1,12 +1,16 @@
 //! The exact sparse solver: shortest augmenting paths with the leave-unmatched option built in.
 //!
 //! In the line of Jonker & Volgenant's LAPMOD ("A shortest augmenting path algorithm for dense and
-//! sparse linear assignment problems", 1987).
+//! sparse linear assignment problems", 1987): sort, bid for first prices, augment. Read
+//! `side` (the form of the problem), `bid`, `search`, then `run` (their order) and `split` (parts
+//! that are solved apart).
 
 mod bid;
+mod incumbent;
 mod run;
 mod search;
 mod side;
+mod split;
 mod weight;
 
-pub(crate) use run::solve;
+pub(crate) use split::solve;

@@ -4,27 +4,21 @@
 //! solve that is cut hands over a valid matching and prices that give a bound.
 
 use super::bid::bid;
+use super::incumbent;
 use super::search::Search;
 use super::side::{FREE, Side};
 use super::weight::Weight;
 use crate::Graph;
 use crate::budget::{Deadline, Meter};
-use crate::components::Components;
 use crate::solve::Outcome;
 
-/// Solves a graph that has edges. Without a budget the outcome is optimal.
-pub(crate) fn solve(
-    graph: &Graph,
-    _components: &Components,
-    warm_start: Option<&[i64]>,
-    deadline: &Deadline,
-) -> Outcome {
-    let largest = graph
+/// Solves a graph as one piece. Without a budget the outcome is optimal.
+pub(super) fn solve(graph: &Graph, warm_start: Option<&[i64]>, deadline: &Deadline) -> Outcome {
+    let savings = graph
         .unmatched_costs()
         .iter()
-        .map(|&cost| cost.saturating_sub(graph.least_cost()))
-        .max();
-    if largest.unwrap_or(0) <= i32::LARGEST {
+        .map(|&cost| cost - graph.least_cost());
+    if savings.max().unwrap_or(0) <= i32::LARGEST {
         solve_as::<i32>(graph, warm_start, deadline)
     } else {
         solve_as::<i64>(graph, warm_start, deadline)
@@ -44,6 +38,9 @@ fn solve_as<W: Weight>(graph: &Graph, warm_start: Option<&[i64]>, deadline: &Dea
         Some(prices) => course.warm(prices, &mut meter),
         None => course.cold(&mut meter),
     };
+    if done.is_none() {
+        incumbent::improve(&mut course.requests, graph.drivers(), &mut meter);
+    }
     course.outcome(graph, done.is_some())
 }
 

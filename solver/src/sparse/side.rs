@@ -16,6 +16,9 @@ pub(crate) const FREE: u32 = u32::MAX;
 /// Units of work for sorting one edge.
 const SORT_UNITS: usize = 6;
 
+/// Edges one rayon task sorts: some 200 µs of work.
+const EDGES_PER_TASK: usize = 1 << 14;
+
 /// The nodes of one side: their edges (heaviest first, then by the other node's index), prices and
 /// mates.
 pub(crate) struct Side<W: Weight> {
@@ -87,24 +90,18 @@ impl<W: Weight> Side<W> {
     }
 
     fn sorted(offsets: Vec<u32>, mut edges: Vec<W::Packed>, meter: &mut Meter<'_>) -> Option<Self> {
-        let nodes = offsets.len() - 1;
-        let mut price = Vec::with_capacity(nodes);
-        for node in 0..nodes {
-            let row = &mut edges[offsets[node] as usize..offsets[node + 1] as usize];
-            if meter.search_is_over_after(row.len() * SORT_UNITS + 1) {
-                return None;
-            }
-            row.sort_unstable();
-            price.push(
-                row.first()
-                    .map_or(W::ZERO, |&heaviest| W::of_edge(heaviest).0),
-            );
-        }
+        sort_rows::<W>(&offsets, &mut edges, meter)?;
+        let price = |row: &[u32]| match edges.get(row[0] as usize..row[1] as usize) {
+            Some(&[heaviest, ..]) => W::of_edge(heaviest).0,
+            _ => W::ZERO,
+        };
+        let price: Vec<_> = offsets.windows(2).map(price).collect();
+        let mate = vec![FREE; price.len()];
         Some(Self {
             offsets,
             edges,
             price,
-            mate: vec![FREE; nodes],
+            mate,
         })
     }
 
@@ -143,4 +140,34 @@ impl<W: Weight> Side<W> {
         let node = node as usize;
         &self.edges[self.offsets[node] as usize..self.offsets[node + 1] as usize]
     }
+}
+
+/// Sorts the edges of each row, large parts on rayon; nothing when the search has to end.
+///
+/// `edges` starts with the edge at `offsets[0]`.
+fn sort_rows<W: Weight>(
+    offsets: &[u32],
+    edges: &mut [W::Packed],
+    meter: &mut Meter<'_>,
+) -> Option<()> {
+    let rows = offsets.len() - 1;
+    if edges.len() > EDGES_PER_TASK && rows > 1 {
+        let middle = rows / 2;
+        let (left, right) = edges.split_at_mut((offsets[middle] - offsets[0]) as usize);
+        let mut other = meter.another();
+        let sorted = rayon::join(
+            || sort_rows::<W>(&offsets[..=middle], left, meter),
+            || sort_rows::<W>(&offsets[middle..], right, &mut other),
+        );
+        return sorted.0.and(sorted.1);
+    }
+    let start = offsets[0];
+    for row in offsets.windows(2) {
+        let row = &mut edges[(row[0] - start) as usize..(row[1] - start) as usize];
+        if meter.search_is_over_after(row.len() * SORT_UNITS + 1) {
+            return None;
+        }
+        row.sort_unstable();
+    }
+    Some(())
 }

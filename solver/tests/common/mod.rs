@@ -1,5 +1,8 @@
 //! Graphs to test with, and the slowest solver.
 #![allow(dead_code, reason = "each test file uses a part")]
+#![allow(clippy::expect_used, reason = "a test fails by panicking")]
+
+pub(crate) mod geometric;
 
 use kheya_solver::Graph;
 use proptest::prelude::*;
@@ -57,6 +60,16 @@ pub(crate) fn graphs(shape: Shape) -> impl Strategy<Value = Graph> {
             }
             Graph::from_edges(requests, drivers, unmatched_cost, edges).expect("within limits")
         })
+}
+
+/// The edges of a graph, as they can be given to [`Graph::from_edges`].
+pub(crate) fn edges(graph: &Graph) -> Vec<(u32, u32, i64)> {
+    let row = |request: usize| {
+        graph
+            .row(request)
+            .map(move |(j, cost)| (request as u32, j, cost))
+    };
+    (0..graph.requests()).flat_map(row).collect()
 }
 
 /// The least cost of any matching, by trying them all.
