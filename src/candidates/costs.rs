@@ -9,9 +9,16 @@ use crate::{
 /// Cost of sending `driver` to a rider `eta_s` away:
 /// `eta_s + (1 − acceptance_rate) × redispatch_s − idle_weight × min(idle_s, idle_cap_s)`.
 /// It may be negative and is never clamped.
-pub fn pair_cost(config: &RegionValues, driver: &DriverSnapshot, eta_s: f64, now: UnixMs) -> CostMs {
+pub fn pair_cost(
+    config: &RegionValues,
+    driver: &DriverSnapshot,
+    eta_s: f64,
+    now: UnixMs,
+) -> CostMs {
     let refusal = 1.0 - driver.acceptance_rate.unwrap_or(1.0);
-    let idle_s = driver.idle_since_ms.map_or(0.0, |since| (now - since).as_seconds().max(0.0));
+    let idle_s = driver
+        .idle_since_ms
+        .map_or(0.0, |since| (now - since).as_seconds().max(0.0));
     CostMs::from_seconds(
         eta_s + refusal * config.redispatch_s - config.idle_weight * idle_s.min(config.idle_cap_s),
     )
@@ -23,7 +30,12 @@ pub fn pair_cost(config: &RegionValues, driver: &DriverSnapshot, eta_s: f64, now
 /// Where the client allows a longer pickup than the region, its limit counts, since otherwise none
 /// of the pairs it asks for would be worth it; a shorter limit does not lower a rider's priority.
 pub fn unmatched_cost(config: &RegionValues, request: &RequestSnapshot, age: DurationMs) -> CostMs {
-    let longest_eta_s = request.max_pickup_eta_s.unwrap_or(0.0).max(config.max_pickup_eta_s);
-    let base_s = request.unmatched_cost_s.unwrap_or(longest_eta_s + config.redispatch_s);
+    let longest_eta_s = request
+        .max_pickup_eta_s
+        .unwrap_or(0.0)
+        .max(config.max_pickup_eta_s);
+    let base_s = request
+        .unmatched_cost_s
+        .unwrap_or(longest_eta_s + config.redispatch_s);
     CostMs::from_seconds(base_s + config.age_weight * age.as_seconds())
 }

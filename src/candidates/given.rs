@@ -16,8 +16,12 @@ use crate::{
 /// the radii and `max_candidates` do not, since the caller did that choosing.
 pub(crate) fn given_table(snapshot: &WindowSnapshot, edges: &[SnapshotEdge]) -> CandidateTable {
     let config = snapshot.config();
-    let columns: BTreeMap<&DriverId, u32> =
-        snapshot.drivers().iter().enumerate().map(|(i, driver)| (&driver.id, i as u32)).collect();
+    let columns: BTreeMap<&DriverId, u32> = snapshot
+        .drivers()
+        .iter()
+        .enumerate()
+        .map(|(i, driver)| (&driver.id, i as u32))
+        .collect();
     let mut rows: BTreeMap<&RequestId, Vec<(u32, f64)>> = BTreeMap::new();
     for edge in edges {
         if let Some(&column) = columns.get(&edge.driver_id) {
@@ -44,9 +48,15 @@ pub(crate) fn given_table(snapshot: &WindowSnapshot, edges: &[SnapshotEdge]) -> 
         let mut reason = RowReason::NoDriverInRange;
         type Filter<'f> = (RowReason, &'f dyn Fn(&(u32, f64)) -> bool);
         let filters: [Filter<'_>; 3] = [
-            (RowReason::VehicleClass, &|&(column, _)| class_fits(request, driver(column))),
-            (RowReason::Cooldown, &|&(column, _)| !is_cooling(request, driver(column), snapshot.now())),
-            (RowReason::OverMaxPickupEta, &|&(_, eta_s)| eta_s <= longest_s),
+            (RowReason::VehicleClass, &|&(column, _)| {
+                class_fits(request, driver(column))
+            }),
+            (RowReason::Cooldown, &|&(column, _)| {
+                !is_cooling(request, driver(column), snapshot.now())
+            }),
+            (RowReason::OverMaxPickupEta, &|&(_, eta_s)| {
+                eta_s <= longest_s
+            }),
         ];
         for (takes_last, keeps) in filters {
             if !row.is_empty() {
@@ -63,7 +73,11 @@ pub(crate) fn given_table(snapshot: &WindowSnapshot, edges: &[SnapshotEdge]) -> 
             })
             .collect();
         candidates.sort_by(|a, b| a.eta_s.total_cmp(&b.eta_s).then(a.driver.cmp(&b.driver)));
-        let row = if candidates.is_empty() { Err(reason) } else { Ok(candidates.as_slice()) };
+        let row = if candidates.is_empty() {
+            Err(reason)
+        } else {
+            Ok(candidates.as_slice())
+        };
         table.push(row, unmatched);
     }
     table

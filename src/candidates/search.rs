@@ -5,7 +5,9 @@ use rayon::prelude::*;
 use super::{Candidate, CandidateTable, RowReason, pair_cost, unmatched_cost};
 use crate::{
     config::RegionConfig,
-    decision::{DriverSnapshot, Excluded, Held, PendingRequest, Presence, RequestSnapshot, WindowSnapshot},
+    decision::{
+        DriverSnapshot, Excluded, Held, PendingRequest, Presence, RequestSnapshot, WindowSnapshot,
+    },
     domain::UnixMs,
     eta::{EtaModel, EtaPair},
     supply::{Nearby, Neighbour, Position},
@@ -15,7 +17,11 @@ use crate::{
 ///
 /// # Errors
 /// The first of offline, busy, on a trip, claimed, stale.
-pub fn availability(driver: &DriverSnapshot, config: &RegionConfig, now: UnixMs) -> Result<(), Excluded> {
+pub fn availability(
+    driver: &DriverSnapshot,
+    config: &RegionConfig,
+    now: UnixMs,
+) -> Result<(), Excluded> {
     match (driver.presence, driver.held) {
         (Presence::Offline, _) => return Err(Excluded::Offline),
         (Presence::Busy, _) => return Err(Excluded::Busy),
@@ -48,7 +54,10 @@ impl<'a> CandidateSearch<'a> {
         let (mut excluded, mut available, mut positions) = (Vec::new(), Vec::new(), Vec::new());
         for (index, driver) in snapshot.drivers().iter().enumerate() {
             let index = index as u32;
-            match (availability(driver, snapshot.config(), snapshot.now()), driver.position) {
+            match (
+                availability(driver, snapshot.config(), snapshot.now()),
+                driver.position,
+            ) {
                 (Err(reason), _) => excluded.push((index, reason)),
                 (Ok(()), Some(position)) => {
                     available.push(index);
@@ -58,7 +67,13 @@ impl<'a> CandidateSearch<'a> {
             }
         }
         let nearby = Nearby::new(positions.iter().copied(), snapshot.requests().len());
-        Self { snapshot, excluded, available, positions, nearby }
+        Self {
+            snapshot,
+            excluded,
+            available,
+            positions,
+            nearby,
+        }
     }
 
     /// The drivers that cannot be chosen, by snapshot index, with the reason.
@@ -75,22 +90,32 @@ impl<'a> CandidateSearch<'a> {
     ///
     /// `searched` is called between the search and the ETAs, `routed` after them, so that a caller
     /// with a clock can time the two.
-    pub fn table(&self, eta: &dyn EtaModel, searched: impl FnOnce(), routed: impl FnOnce()) -> CandidateTable {
+    pub fn table(
+        &self,
+        eta: &dyn EtaModel,
+        searched: impl FnOnce(),
+        routed: impl FnOnce(),
+    ) -> CandidateTable {
         let pending = self.snapshot.requests();
-        let admitted = pending.len().min(self.snapshot.config().max_snapshot_requests as usize);
+        let admitted = pending
+            .len()
+            .min(self.snapshot.config().max_snapshot_requests as usize);
         let keep = eta.rises_with_distance();
         let found: Vec<Result<Vec<Neighbour>, RowReason>> = pending[..admitted]
             .par_iter()
             .with_min_len(ROWS_A_THREAD)
             .map_init(Vec::new, |buffer, request| {
-                self.in_range(request, keep, |_| true, buffer).map(|()| buffer.clone())
+                self.in_range(request, keep, |_| true, buffer)
+                    .map(|()| buffer.clone())
             })
             .collect();
         searched();
 
         let (mut pickups, mut pairs) = (Vec::new(), Vec::new());
         for (pending, found) in pending.iter().zip(&found) {
-            let (Some(pickup), Ok(found)) = (pending.request.pickup, found) else { continue };
+            let (Some(pickup), Ok(found)) = (pending.request.pickup, found) else {
+                continue;
+            };
             let request = pickups.len() as u32;
             pickups.push(pickup);
             pairs.extend(found.iter().map(|neighbour| EtaPair {
@@ -108,7 +133,10 @@ impl<'a> CandidateSearch<'a> {
         for (request, found) in pending.iter().zip(found) {
             let unmatched = self.unmatched_cost(&request.request);
             let Ok(found) = found.as_ref() else {
-                table.push(Err(found.err().unwrap_or(RowReason::NoDriverInRange)), unmatched);
+                table.push(
+                    Err(found.err().unwrap_or(RowReason::NoDriverInRange)),
+                    unmatched,
+                );
                 continue;
             };
             let etas = &etas[at..at + found.len()];
@@ -117,7 +145,10 @@ impl<'a> CandidateSearch<'a> {
             table.push(reached.map(|()| row.as_slice()), unmatched);
         }
         for request in &pending[admitted..] {
-            table.push(Err(RowReason::Deferred), self.unmatched_cost(&request.request));
+            table.push(
+                Err(RowReason::Deferred),
+                self.unmatched_cost(&request.request),
+            );
         }
         table
     }
@@ -132,11 +163,20 @@ impl<'a> CandidateSearch<'a> {
         buffers: &mut RowBuffers,
     ) -> Result<(), RowReason> {
         let RowBuffers { found, row } = buffers;
-        self.in_range(request, eta.rises_with_distance(), |at| free(self.available[at as usize]), found)?;
+        self.in_range(
+            request,
+            eta.rises_with_distance(),
+            |at| free(self.available[at as usize]),
+            found,
+        )?;
         let pickups: Vec<Position> = request.request.pickup.into_iter().collect();
         let pairs: Vec<EtaPair> = found
             .iter()
-            .map(|n| EtaPair { request: 0, driver: n.index, haversine: n.haversine })
+            .map(|n| EtaPair {
+                request: 0,
+                driver: n.index,
+                haversine: n.haversine,
+            })
             .collect();
         let etas = eta.etas_s(&pickups, &self.positions, &pairs);
         self.reached(&request.request, found, &etas, row)
@@ -158,10 +198,13 @@ impl<'a> CandidateSearch<'a> {
     ) -> Result<(), RowReason> {
         let request = &*pending.request;
         let config = self.snapshot.config();
-        let Some(pickup) = &request.pickup else { return Err(RowReason::NoDriverInRange) };
+        let Some(pickup) = &request.pickup else {
+            return Err(RowReason::NoDriverInRange);
+        };
         let driver = |at: u32| &*self.snapshot.drivers()[self.available[at as usize] as usize];
-        let passes =
-            |at: u32| free(at) && class_fits(request, driver(at)) && !self.cooling(request, driver(at));
+        let passes = |at: u32| {
+            free(at) && class_fits(request, driver(at)) && !self.cooling(request, driver(at))
+        };
 
         let radii = &config.search_radii_km;
         let first = (pending.left_over as usize).min(radii.len() - 1);
@@ -189,16 +232,30 @@ impl<'a> CandidateSearch<'a> {
         found: &mut Vec<Neighbour>,
     ) -> RowReason {
         let fits = |at: u32| {
-            class_fits(request, &self.snapshot.drivers()[self.available[at as usize] as usize])
+            class_fits(
+                request,
+                &self.snapshot.drivers()[self.available[at as usize] as usize],
+            )
         };
         let cars = 0..self.available.len() as u32;
         let free_cars = || cars.clone().filter(|&at| free(at));
         if free_cars().next().is_some() && !free_cars().any(fits) {
             return RowReason::VehicleClass;
         }
-        let widest = self.snapshot.config().search_radii_km.last().copied().unwrap_or(0.0);
-        self.nearby.within(pickup, widest, |at| free(at) && fits(at), found);
-        if found.is_empty() { RowReason::NoDriverInRange } else { RowReason::Cooldown }
+        let widest = self
+            .snapshot
+            .config()
+            .search_radii_km
+            .last()
+            .copied()
+            .unwrap_or(0.0);
+        self.nearby
+            .within(pickup, widest, |at| free(at) && fits(at), found);
+        if found.is_empty() {
+            RowReason::NoDriverInRange
+        } else {
+            RowReason::Cooldown
+        }
     }
 
     /// The found drivers with a route that is not too long, by (ETA, driver), into `row`.
@@ -214,11 +271,22 @@ impl<'a> CandidateSearch<'a> {
         row.clear();
         let mut any_route = false;
         for (neighbour, eta_s) in found.iter().zip(etas) {
-            let Some(eta_s) = eta_s.filter(|s| s.is_finite() && *s >= 0.0) else { continue };
+            let Some(eta_s) = eta_s.filter(|s| s.is_finite() && *s >= 0.0) else {
+                continue;
+            };
             any_route = true;
             let driver = self.available[neighbour.index as usize];
-            let cost = pair_cost(config, &self.snapshot.drivers()[driver as usize], eta_s, now);
-            row.push(Candidate { driver, eta_s, cost });
+            let cost = pair_cost(
+                config,
+                &self.snapshot.drivers()[driver as usize],
+                eta_s,
+                now,
+            );
+            row.push(Candidate {
+                driver,
+                eta_s,
+                cost,
+            });
         }
         row.sort_unstable_by(|a, b| a.eta_s.total_cmp(&b.eta_s).then(a.driver.cmp(&b.driver)));
         row.truncate(config.max_candidates as usize);
@@ -247,7 +315,10 @@ pub(crate) struct RowBuffers {
 /// Whether a rider accepts a driver's class.
 pub(crate) fn class_fits(request: &RequestSnapshot, driver: &DriverSnapshot) -> bool {
     request.vehicle_classes.is_empty()
-        || driver.vehicle_class.as_ref().is_some_and(|class| request.vehicle_classes.contains(class))
+        || driver
+            .vehicle_class
+            .as_ref()
+            .is_some_and(|class| request.vehicle_classes.contains(class))
 }
 
 /// Whether the pair is in cool-down at `now`, or the client excluded the driver.
@@ -263,7 +334,9 @@ pub(crate) fn is_cooling(request: &RequestSnapshot, driver: &DriverSnapshot, now
 fn keep_nearest(found: &mut Vec<Neighbour>, most: usize) {
     if found.len() > most {
         found.select_nth_unstable_by(most - 1, |a, b| {
-            a.haversine.total_cmp(&b.haversine).then(a.index.cmp(&b.index))
+            a.haversine
+                .total_cmp(&b.haversine)
+                .then(a.index.cmp(&b.index))
         });
         found.truncate(most);
     }

@@ -90,6 +90,8 @@ impl CandidateTable {
 
     /// The candidate that joins a request and a driver.
     pub fn find(&self, request: usize, driver: u32) -> Option<&Candidate> {
-        self.row(request).iter().find(|candidate| candidate.driver == driver)
+        self.row(request)
+            .iter()
+            .find(|candidate| candidate.driver == driver)
     }
 }

@@ -34,14 +34,22 @@ const MOST_REQUESTS: f64 = 20_000_000.0;
 
 pub(super) fn generate(args: &GenerateArgs) -> Result<(), Failure> {
     if !(args.hours > 0.0 && args.hours <= MOST_HOURS) {
-        return Err(Failure::Input(format!("--hours {}: above 0 and at most {MOST_HOURS}", args.hours)));
+        return Err(Failure::Input(format!(
+            "--hours {}: above 0 and at most {MOST_HOURS}",
+            args.hours
+        )));
     }
     let wanted = args.hours * f64::from(args.requests_per_hour);
     if !(0.5..=MOST_REQUESTS).contains(&wanted) {
-        return Err(Failure::Input(format!("{wanted} requests: 1 to {MOST_REQUESTS} can be made")));
+        return Err(Failure::Input(format!(
+            "{wanted} requests: 1 to {MOST_REQUESTS} can be made"
+        )));
     }
     if args.out.exists() && !args.out.is_dir() {
-        return Err(Failure::Input(format!("--out {}: is not a directory", args.out.display())));
+        return Err(Failure::Input(format!(
+            "--out {}: is not a directory",
+            args.out.display()
+        )));
     }
     let recording = draw(&Order {
         hours: args.hours,

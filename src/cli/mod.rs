@@ -16,7 +16,11 @@ use clap::{Parser, Subcommand, ValueEnum};
 use crate::domain::DurationMs;
 
 #[derive(Parser)]
-#[command(name = "kheya", version, about = "Batched assignment optimizer for ride-hailing dispatch")]
+#[command(
+    name = "kheya",
+    version,
+    about = "Batched assignment optimizer for ride-hailing dispatch"
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -85,7 +89,10 @@ pub fn main() -> ExitCode {
 /// Prints an answer. A reader that hangs up early (`| head`) is no failure.
 fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::Broken(format!("stdout: {error}")))
         }
@@ -100,5 +107,7 @@ fn duration(text: &str) -> Result<DurationMs, String> {
     if duration.subsec_nanos() % 1_000_000 != 0 {
         return Err("whole milliseconds are the finest".into());
     }
-    Ok(DurationMs::new(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
+    Ok(DurationMs::new(
+        i64::try_from(duration.as_millis()).unwrap_or(i64::MAX),
+    ))
 }

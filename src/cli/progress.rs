@@ -1,6 +1,9 @@
 //! Progress bars: on long work, and only when somebody is looking.
 
-use std::{sync::Mutex, time::{Duration, Instant}};
+use std::{
+    sync::Mutex,
+    time::{Duration, Instant},
+};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -22,12 +25,18 @@ impl Bar {
         let style = ProgressStyle::with_template("{msg} {bar:30} {percent:>3} % {eta} left");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar.set_message(what);
-        Self { bar, shown_at: Instant::now() + QUIET, parts: Mutex::new(vec![0; parts]) }
+        Self {
+            bar,
+            shown_at: Instant::now() + QUIET,
+            parts: Mutex::new(vec![0; parts]),
+        }
     }
 
     /// Says that worker `part` has done `done` units.
     pub(super) fn done(&self, part: usize, done: u64) {
-        let Ok(mut parts) = self.parts.lock() else { return };
+        let Ok(mut parts) = self.parts.lock() else {
+            return;
+        };
         parts[part] = done;
         if Instant::now() >= self.shown_at {
             self.bar.set_position(parts.iter().sum());

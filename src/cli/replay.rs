@@ -129,10 +129,16 @@ impl ReadingArgs {
         if let Some(share) = self.sample
             && !(share > 0.0 && share <= 1.0)
         {
-            return Err(Failure::Input(format!("--sample {share}: a share lies above 0 and at most at 1")));
+            return Err(Failure::Input(format!(
+                "--sample {share}: a share lies above 0 and at most at 1"
+            )));
         }
         Ok(ReadOptions {
-            map: self.map.iter().map(|pair| name_value("--map", pair)).collect::<Result<_, _>>()?,
+            map: self
+                .map
+                .iter()
+                .map(|pair| name_value("--map", pair))
+                .collect::<Result<_, _>>()?,
             zones: self.zones.clone(),
             zone_jitter: matches!(self.zone_jitter, ZoneJitter::Disc),
             tz: Some(self.tz.clone()),
@@ -156,19 +162,34 @@ pub(super) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
         && out.exists()
         && !out.is_dir()
     {
-        return Err(Failure::Input(format!("--out {}: is not a directory", out.display())));
+        return Err(Failure::Input(format!(
+            "--out {}: is not a directory",
+            out.display()
+        )));
     }
     let options = args.reading.options(args.seed)?;
     // the fleet file is small: what is wrong with it is said before the long reading
-    let recorded_fleet = args.fleet.drivers_file.as_deref().map(read_drivers).transpose();
+    let recorded_fleet = args
+        .fleet
+        .drivers_file
+        .as_deref()
+        .map(read_drivers)
+        .transpose();
     let recorded_fleet = recorded_fleet.map_err(Failure::input)?;
     let demand = read(&args.files, &options)?;
     let scenario = scenario(config, args, &demand, recorded_fleet);
-    let Demand { report: input, trips } = demand;
+    let Demand {
+        report: input,
+        trips,
+    } = demand;
     drop(trips);
 
     let policies = args.policy.policies();
-    let bar = Bar::new("replaying", (scenario.trips.len() * policies.len()) as u64, policies.len());
+    let bar = Bar::new(
+        "replaying",
+        (scenario.trips.len() * policies.len()) as u64,
+        policies.len(),
+    );
     let runs: Result<Vec<_>, _> = policies
         .par_iter()
         .enumerate()
@@ -204,7 +225,9 @@ fn scenario(
     recorded_fleet: Option<Vec<FleetDriver>>,
 ) -> Scenario {
     let asked_from = args.reading.from.is_some().then_some(demand.report.from_ms);
-    let t0 = asked_from.or_else(|| demand.trips.first().map(|trip| trip.requested_at)).unwrap_or_default();
+    let t0 = asked_from
+        .or_else(|| demand.trips.first().map(|trip| trip.requested_at))
+        .unwrap_or_default();
     let fleet = recorded_fleet.unwrap_or_else(|| {
         replay::sample_fleet(demand, args.fleet.drivers.unwrap_or(0), args.seed, t0)
     });
@@ -218,7 +241,10 @@ fn region_config(args: &ReplayArgs) -> Result<RegionConfig, Failure> {
     let window_ms = args.window.get();
     patch.insert("window_ms".into(), window_ms.into());
     // the budget does not matter to a replay, but has to fit into a short window
-    let budget_ms = RegionConfig::default().budget_ms.get().min(window_ms.max(1));
+    let budget_ms = RegionConfig::default()
+        .budget_ms
+        .get()
+        .min(window_ms.max(1));
     patch.insert("budget_ms".into(), budget_ms.into());
     for setting in &args.settings {
         let (name, value) = name_value("--set", setting)?;
@@ -230,7 +256,13 @@ fn region_config(args: &ReplayArgs) -> Result<RegionConfig, Failure> {
         patch.insert(name, value);
     }
     let patched = RegionConfig::default().patched(&patch).map_err(|errors| {
-        Failure::Input(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+        Failure::Input(
+            errors
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join("; "),
+        )
     })?;
     match patched.clamped.first() {
         None => Ok(patched.config),
@@ -247,7 +279,9 @@ fn region_config(args: &ReplayArgs) -> Result<RegionConfig, Failure> {
 
 fn name_value(flag: &str, text: &str) -> Result<(String, String), Failure> {
     match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name.into(), value.into())),
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => {
+            Ok((name.into(), value.into()))
+        }
         _ => Err(Failure::Input(format!("{flag} {text}: write NAME=VALUE"))),
     }
 }

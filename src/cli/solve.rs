@@ -15,7 +15,8 @@ use serde::Serialize;
 use super::{Failure, Format, print};
 use crate::{
     decision::{
-        Assignment, Batch, Phase, SolveOptions, Unmatched, WindowSnapshot, decide_batch, read_window,
+        Assignment, Batch, Phase, SolveOptions, Unmatched, WindowSnapshot, decide_batch,
+        read_window,
     },
     eta::StraightLine,
 };
@@ -79,7 +80,9 @@ const MOST_REPEAT_TIME: Duration = Duration::from_secs(600);
 
 pub(super) fn solve(args: &SolveArgs) -> Result<(), Failure> {
     if let Some(threads) = args.threads {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.into()).build();
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads.into())
+            .build();
         return pool.map_err(Failure::broken)?.install(|| solve_file(args));
     }
     solve_file(args)
@@ -89,8 +92,10 @@ fn solve_file(args: &SolveArgs) -> Result<(), Failure> {
     let mut file = open(&args.instance)?;
     let report = if is_json(&mut file, &args.instance)? {
         let mut text = Vec::new();
-        file.read_to_end(&mut text).map_err(|e| Failure::Input(named(&args.instance, e)))?;
-        let (snapshot, asked) = read_window(&text).map_err(|e| Failure::Input(named(&args.instance, e)))?;
+        file.read_to_end(&mut text)
+            .map_err(|e| Failure::Input(named(&args.instance, e)))?;
+        let (snapshot, asked) =
+            read_window(&text).map_err(|e| Failure::Input(named(&args.instance, e)))?;
         solve_window(&snapshot, &asked, args)?
     } else {
         let name = args.instance.display().to_string();
@@ -98,7 +103,9 @@ fn solve_file(args: &SolveArgs) -> Result<(), Failure> {
         solve_graph(&instance, args)?
     };
     match args.format {
-        Format::Json => print(&(serde_json::to_string_pretty(&report).map_err(Failure::broken)? + "\n")),
+        Format::Json => {
+            print(&(serde_json::to_string_pretty(&report).map_err(Failure::broken)? + "\n"))
+        }
         Format::Human => print(&human(&report)),
     }
 }
@@ -115,7 +122,9 @@ fn open(path: &Path) -> Result<BufReader<File>, Failure> {
 /// Whether the first byte that is not white space opens a JSON object.
 fn is_json(file: &mut BufReader<File>, path: &Path) -> Result<bool, Failure> {
     use std::io::BufRead as _;
-    let start = file.fill_buf().map_err(|error| Failure::Input(named(path, error)))?;
+    let start = file
+        .fill_buf()
+        .map_err(|error| Failure::Input(named(path, error)))?;
     let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
     Ok(start.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{'))
 }
@@ -128,9 +137,14 @@ fn budget(ms: Option<u64>) -> Option<Budget> {
     ms.map(|ms| Budget::wall(Duration::from_millis(ms)))
 }
 
-fn solve_graph(instance: &kheya_solver::asn::Instance, args: &SolveArgs) -> Result<SolveReport, Failure> {
+fn solve_graph(
+    instance: &kheya_solver::asn::Instance,
+    args: &SolveArgs,
+) -> Result<SolveReport, Failure> {
     let started = Instant::now();
-    let graph = instance.graph().map_err(|e| Failure::Input(named(&args.instance, e)))?;
+    let graph = instance
+        .graph()
+        .map_err(|e| Failure::Input(named(&args.instance, e)))?;
     let build = started.elapsed();
     let options = Options {
         method: args.method.unwrap_or(Method::Auto),
@@ -148,7 +162,13 @@ fn solve_graph(instance: &kheya_solver::asn::Instance, args: &SolveArgs) -> Resu
     let solution = solution.ok_or_else(|| Failure::Broken("nothing was solved".into()))?;
     let started = Instant::now();
     solution.verify(&graph).map_err(Failure::broken)?;
-    Ok(graph_report(&graph, &solution, times, build, started.elapsed()))
+    Ok(graph_report(
+        &graph,
+        &solution,
+        times,
+        build,
+        started.elapsed(),
+    ))
 }
 
 fn graph_report(
@@ -209,10 +229,16 @@ fn solve_window(
         batch = Some(decided.map_err(Failure::broken)?);
         Ok(())
     })?;
-    let Some(Batch { decision, table, .. }) = batch else {
+    let Some(Batch {
+        decision, table, ..
+    }) = batch
+    else {
         return Err(Failure::Broken("nothing was solved".into()));
     };
-    let facts = decision.solve.as_ref().ok_or_else(|| Failure::Broken("nothing was solved".into()))?;
+    let facts = decision
+        .solve
+        .as_ref()
+        .ok_or_else(|| Failure::Broken("nothing was solved".into()))?;
     let (solve_ms_min, solve_ms_median) = least_and_median(times);
     Ok(SolveReport {
         method: facts.method.name(),
@@ -293,18 +319,29 @@ fn human(report: &SolveReport) -> String {
         "build {:.3} ms, solve {:.3} ms (median {:.3}), verified in {:.3} ms",
         report.build_ms, report.solve_ms_min, report.solve_ms_median, report.verify_ms
     );
-    let Some(window) = &report.window else { return text };
+    let Some(window) = &report.window else {
+        return text;
+    };
     let _ = writeln!(
         text,
         "gain: {:+.3} s on greedy-edge, {:+.3} s on oldest-first greedy\n",
         window.gain_vs_greedy_edge_s, window.gain_vs_greedy_s
     );
     for pair in &window.assignments {
-        let _ = writeln!(text, "{} ← {}  eta {:.1} s  cost {:.3} s", pair.request_id, pair.driver_id, pair.eta_s, pair.cost_s);
+        let _ = writeln!(
+            text,
+            "{} ← {}  eta {:.1} s  cost {:.3} s",
+            pair.request_id, pair.driver_id, pair.eta_s, pair.cost_s
+        );
     }
     for left in &window.unmatched {
         let reason = serde_json::to_value(left.reason).unwrap_or_default();
-        let _ = writeln!(text, "{}  unmatched: {}", left.request_id, reason.as_str().unwrap_or("?"));
+        let _ = writeln!(
+            text,
+            "{}  unmatched: {}",
+            left.request_id,
+            reason.as_str().unwrap_or("?")
+        );
     }
     text
 }

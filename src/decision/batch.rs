@@ -71,10 +71,19 @@ pub fn decide_batch(
     ended(Phase::Verify);
 
     let choices = graph.choices(&table, &solution);
-    let mut decision = account(snapshot, &choices, |row| table.unmatched_cost(row), &excluded);
+    let mut decision = account(
+        snapshot,
+        &choices,
+        |row| table.unmatched_cost(row),
+        &excluded,
+    );
     decision.edges = table.edges();
     decision.solve = Some(graph.facts(snapshot, &table, &solution));
-    Ok(Batch { decision, table, excluded })
+    Ok(Batch {
+        decision,
+        table,
+        excluded,
+    })
 }
 
 /// The candidates of a snapshot, searched or given, and the drivers that cannot be chosen.
@@ -86,7 +95,11 @@ pub(super) fn candidates_of(
     if let Some(edges) = snapshot.edges() {
         let excluded = (0u32..)
             .zip(snapshot.drivers())
-            .filter_map(|(i, d)| availability(d, snapshot.config(), snapshot.now()).err().map(|e| (i, e)))
+            .filter_map(|(i, d)| {
+                availability(d, snapshot.config(), snapshot.now())
+                    .err()
+                    .map(|e| (i, e))
+            })
             .collect();
         return (given_table(snapshot, edges), excluded);
     }
@@ -152,7 +165,10 @@ impl WindowGraph {
                 drivers.push(driver as u32);
             }
         }
-        let unmatched = requests.iter().map(|&row| table.unmatched_cost(row as usize).get()).collect();
+        let unmatched = requests
+            .iter()
+            .map(|&row| table.unmatched_cost(row as usize).get())
+            .collect();
         let mut offsets = vec![0u32];
         let (mut edge_drivers, mut edge_costs) = (Vec::new(), Vec::new());
         for &row in &requests {
@@ -163,20 +179,33 @@ impl WindowGraph {
             offsets.push(edge_drivers.len() as u32);
         }
         let graph = Graph::from_rows(drivers.len(), unmatched, offsets, edge_drivers, edge_costs)?;
-        Ok(Self { graph, requests, drivers, outside })
+        Ok(Self {
+            graph,
+            requests,
+            drivers,
+            outside,
+        })
     }
 
     /// The snapshot index of the driver of each request row that got one.
     pub(super) fn pairs(&self, solution: &Solution) -> impl Iterator<Item = (usize, u32)> {
-        self.requests.iter().zip(&solution.driver_of).filter_map(|(&request, driver)| {
-            driver.map(|column| (request as usize, self.drivers[column as usize]))
-        })
+        self.requests
+            .iter()
+            .zip(&solution.driver_of)
+            .filter_map(|(&request, driver)| {
+                driver.map(|column| (request as usize, self.drivers[column as usize]))
+            })
     }
 
     fn choices(&self, table: &CandidateTable, solution: &Solution) -> Vec<Choice> {
-        let left = if solution.status == Status::Feasible { Reason::Budget } else { Reason::Outbid };
-        let mut choices: Vec<Choice> =
-            (0..table.rows()).map(|row| Err(leftover_reason(table, row, left))).collect();
+        let left = if solution.status == Status::Feasible {
+            Reason::Budget
+        } else {
+            Reason::Outbid
+        };
+        let mut choices: Vec<Choice> = (0..table.rows())
+            .map(|row| Err(leftover_reason(table, row, left)))
+            .collect();
         for (request, driver) in self.pairs(solution) {
             if let Some(candidate) = table.find(request, driver) {
                 choices[request] = Ok(*candidate);
@@ -185,13 +214,23 @@ impl WindowGraph {
         choices
     }
 
-    fn facts(&self, snapshot: &WindowSnapshot, table: &CandidateTable, solution: &Solution) -> SolveFacts {
+    fn facts(
+        &self,
+        snapshot: &WindowSnapshot,
+        table: &CandidateTable,
+        solution: &Solution,
+    ) -> SolveFacts {
         let edge_first = kheya_solver::greedy_edge(&self.graph);
         let edge_first = kheya_solver::objective_of(&self.graph, &edge_first);
         let oldest_first: i64 = oldest_first_in_table(snapshot.drivers().len(), table)
             .iter()
             .enumerate()
-            .map(|(row, choice)| choice.as_ref().map_or(table.unmatched_cost(row), |c| c.cost).get())
+            .map(|(row, choice)| {
+                choice
+                    .as_ref()
+                    .map_or(table.unmatched_cost(row), |c| c.cost)
+                    .get()
+            })
             .sum();
         SolveFacts {
             status: solution.status,

@@ -16,13 +16,20 @@ pub fn decide_oldest_first(snapshot: &WindowSnapshot, eta: &dyn EtaModel) -> Win
     if snapshot.edges().is_some() {
         let (table, excluded) = candidates_of(snapshot, eta, &mut |_| ());
         let choices = oldest_first_in_table(snapshot.drivers().len(), &table);
-        let mut decision = account(snapshot, &choices, |row| table.unmatched_cost(row), &excluded);
+        let mut decision = account(
+            snapshot,
+            &choices,
+            |row| table.unmatched_cost(row),
+            &excluded,
+        );
         decision.edges = table.edges();
         return decision;
     }
     let search = CandidateSearch::new(snapshot);
     let requests = snapshot.requests();
-    let admitted = requests.len().min(snapshot.config().max_snapshot_requests as usize);
+    let admitted = requests
+        .len()
+        .min(snapshot.config().max_snapshot_requests as usize);
     let mut taken = vec![false; snapshot.drivers().len()];
     let mut buffers = RowBuffers::default();
     let (mut edges, mut free) = (0, search.available());
@@ -40,7 +47,9 @@ pub fn decide_oldest_first(snapshot: &WindowSnapshot, eta: &dyn EtaModel) -> Win
             Ok(()) => {
                 edges += buffers.row.len();
                 let best = buffers.row.iter().min_by_key(|c| (c.cost, c.driver));
-                best.filter(|c| c.cost < limit).copied().ok_or(Reason::NotWorthIt)
+                best.filter(|c| c.cost < limit)
+                    .copied()
+                    .ok_or(Reason::NotWorthIt)
             }
         };
         if let Ok(Candidate { driver, .. }) = choice {
@@ -61,7 +70,12 @@ pub fn decide_oldest_first(snapshot: &WindowSnapshot, eta: &dyn EtaModel) -> Win
 pub fn decide_edge_first(snapshot: &WindowSnapshot, eta: &dyn EtaModel) -> WindowDecision {
     let (table, excluded) = candidates_of(snapshot, eta, &mut |_| ());
     let mut edges: Vec<(u32, &Candidate)> = (0..table.rows())
-        .flat_map(|row| table.row(row).iter().map(move |candidate| (row as u32, candidate)))
+        .flat_map(|row| {
+            table
+                .row(row)
+                .iter()
+                .map(move |candidate| (row as u32, candidate))
+        })
         .filter(|&(row, candidate)| candidate.cost < table.unmatched_cost(row as usize))
         .collect();
     edges.sort_unstable_by(|&(row_a, a), &(row_b, b)| {
@@ -71,17 +85,26 @@ pub fn decide_edge_first(snapshot: &WindowSnapshot, eta: &dyn EtaModel) -> Windo
             .then_with(|| id(row_a).cmp(id(row_b)))
             .then(a.driver.cmp(&b.driver))
     });
-    let mut choices: Vec<Choice> =
-        (0..table.rows()).map(|row| Err(leftover_reason(&table, row, Reason::Outbid))).collect();
+    let mut choices: Vec<Choice> = (0..table.rows())
+        .map(|row| Err(leftover_reason(&table, row, Reason::Outbid)))
+        .collect();
     let mut taken = vec![false; snapshot.drivers().len()];
     for (row, candidate) in edges {
-        let (choice, taken) = (&mut choices[row as usize], &mut taken[candidate.driver as usize]);
+        let (choice, taken) = (
+            &mut choices[row as usize],
+            &mut taken[candidate.driver as usize],
+        );
         if choice.is_err() && !*taken {
             *choice = Ok(*candidate);
             *taken = true;
         }
     }
-    let mut decision = account(snapshot, &choices, |row| table.unmatched_cost(row), &excluded);
+    let mut decision = account(
+        snapshot,
+        &choices,
+        |row| table.unmatched_cost(row),
+        &excluded,
+    );
     decision.edges = table.edges();
     decision
 }
@@ -92,7 +115,10 @@ pub(super) fn oldest_first_in_table(drivers: usize, table: &CandidateTable) -> V
     let mut choices = Vec::with_capacity(table.rows());
     for row in 0..table.rows() {
         let limit = table.unmatched_cost(row);
-        let free = table.row(row).iter().filter(|c| !taken[c.driver as usize] && c.cost < limit);
+        let free = table
+            .row(row)
+            .iter()
+            .filter(|c| !taken[c.driver as usize] && c.cost < limit);
         let best = free.min_by_key(|c| (c.cost, c.driver)).copied();
         if let Some(best) = best {
             taken[best.driver as usize] = true;

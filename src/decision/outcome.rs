@@ -38,7 +38,10 @@ pub enum Reason {
 impl Reason {
     /// Whether the request had a candidate in the window.
     pub const fn had_candidate(self) -> bool {
-        matches!(self, Self::NotWorthIt | Self::Budget | Self::Outbid | Self::ClaimLost)
+        matches!(
+            self,
+            Self::NotWorthIt | Self::Budget | Self::Outbid | Self::ClaimLost
+        )
     }
 }
 
@@ -176,7 +179,11 @@ pub(super) fn account(
     for (row, (pending, choice)) in snapshot.requests().iter().zip(choices).enumerate() {
         let request_id = pending.request.id.clone();
         match *choice {
-            Ok(Candidate { driver, eta_s, cost }) => {
+            Ok(Candidate {
+                driver,
+                eta_s,
+                cost,
+            }) => {
                 let driver_id = drivers[driver as usize].id.clone();
                 objective += cost.get();
                 decision.assignments.push(Assignment {
@@ -204,7 +211,13 @@ pub(super) fn account(
 pub(super) fn leftover_reason(table: &CandidateTable, row: usize, otherwise: Reason) -> Reason {
     match table.reason(row) {
         Some(reason) => reason.into(),
-        None if table.row(row).iter().all(|c| c.cost >= table.unmatched_cost(row)) => Reason::NotWorthIt,
+        None if table
+            .row(row)
+            .iter()
+            .all(|c| c.cost >= table.unmatched_cost(row)) =>
+        {
+            Reason::NotWorthIt
+        }
         None => otherwise,
     }
 }

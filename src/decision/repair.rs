@@ -31,22 +31,34 @@ pub fn repair(
     lost: &BTreeSet<RequestId>,
     options: &Options<'_>,
 ) -> Result<Repaired, DecisionError> {
-    let Batch { decision, table, excluded } = batch;
+    let Batch {
+        decision,
+        table,
+        excluded,
+    } = batch;
     let drivers = snapshot.drivers();
     let mut gone = vec![false; drivers.len()];
     let mut kept = vec![None; table.rows()];
     let mut assigned = decision.assignments.iter().peekable();
     for (row, pending) in snapshot.requests().iter().enumerate() {
         // assignments stand in the snapshot's order of requests
-        let Some(pair) = assigned.next_if(|pair| pair.request_id == pending.request.id) else { continue };
-        let Ok(driver) = drivers.binary_search_by(|d| d.id.cmp(&pair.driver_id)) else { continue };
+        let Some(pair) = assigned.next_if(|pair| pair.request_id == pending.request.id) else {
+            continue;
+        };
+        let Ok(driver) = drivers.binary_search_by(|d| d.id.cmp(&pair.driver_id)) else {
+            continue;
+        };
         gone[driver] = true;
         if !lost.contains(&pair.request_id) {
             kept[row] = table.find(row, driver as u32).copied();
         }
     }
-    let graph =
-        WindowGraph::new(snapshot, table, |row| kept[row].is_none(), |driver| !gone[driver as usize])?;
+    let graph = WindowGraph::new(
+        snapshot,
+        table,
+        |row| kept[row].is_none(),
+        |driver| !gone[driver as usize],
+    )?;
     let solution = kheya_solver::solve(&graph.graph, options)?;
     solution.verify(&graph.graph)?;
 
@@ -68,10 +80,22 @@ pub fn repair(
             added_rows.insert(&snapshot.requests()[row].request.id);
         }
     }
-    let mut repaired = account(snapshot, &choices, |row| table.unmatched_cost(row), excluded);
+    let mut repaired = account(
+        snapshot,
+        &choices,
+        |row| table.unmatched_cost(row),
+        excluded,
+    );
     repaired.edges = decision.edges;
     repaired.solve.clone_from(&decision.solve);
-    let added =
-        repaired.assignments.iter().filter(|pair| added_rows.contains(&pair.request_id)).cloned().collect();
-    Ok(Repaired { decision: repaired, added })
+    let added = repaired
+        .assignments
+        .iter()
+        .filter(|pair| added_rows.contains(&pair.request_id))
+        .cloned()
+        .collect();
+    Ok(Repaired {
+        decision: repaired,
+        added,
+    })
 }

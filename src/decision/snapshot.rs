@@ -239,7 +239,14 @@ impl WindowSnapshot {
         }
         requests.sort_by(|a, b| by_age(&a.request, &b.request));
         drivers.sort_by(|a, b| a.id.cmp(&b.id));
-        Ok(Self { now, config, seed, requests, drivers, edges })
+        Ok(Self {
+            now,
+            config,
+            seed,
+            requests,
+            drivers,
+            edges,
+        })
     }
 
     /// A snapshot of parts that are already checked and in order: the path of the replay and the
@@ -253,7 +260,14 @@ impl WindowSnapshot {
     ) -> Self {
         debug_assert!(requests.is_sorted_by(|a, b| by_age(&a.request, &b.request).is_lt()));
         debug_assert!(drivers.is_sorted_by(|a, b| a.id < b.id));
-        Self { now, config, seed, requests, drivers, edges: None }
+        Self {
+            now,
+            config,
+            seed,
+            requests,
+            drivers,
+            edges: None,
+        }
     }
 
     /// The instant of the decision.
@@ -303,29 +317,51 @@ fn check_requests(requests: &[PendingRequest], has_edges: bool, errors: &mut Vec
         let request = &pending.request;
         if !seen.insert(&request.id) {
             let (path, id) = (format!("requests[{i}].id"), request.id.to_string());
-            errors.push(SnapshotError::Duplicate { path, kind: "request", id });
+            errors.push(SnapshotError::Duplicate {
+                path,
+                kind: "request",
+                id,
+            });
         }
         if request.pickup.is_none() && !has_edges {
-            errors.push(SnapshotError::NoPlace { path: format!("requests[{i}].pickup") });
+            errors.push(SnapshotError::NoPlace {
+                path: format!("requests[{i}].pickup"),
+            });
         }
         for (name, value, min) in [
             ("unmatched_cost_s", request.unmatched_cost_s, 0.0),
             ("max_pickup_eta_s", request.max_pickup_eta_s, 0.0),
         ] {
-            check_range(|| format!("requests[{i}].{name}"), value, min, MAX_CLIENT_SECONDS, errors);
+            check_range(
+                || format!("requests[{i}].{name}"),
+                value,
+                min,
+                MAX_CLIENT_SECONDS,
+                errors,
+            );
         }
     }
 }
 
-fn check_drivers(drivers: &[Arc<DriverSnapshot>], has_edges: bool, errors: &mut Vec<SnapshotError>) {
+fn check_drivers(
+    drivers: &[Arc<DriverSnapshot>],
+    has_edges: bool,
+    errors: &mut Vec<SnapshotError>,
+) {
     let mut seen = BTreeSet::new();
     for (i, driver) in drivers.iter().enumerate() {
         if !seen.insert(&driver.id) {
             let (path, id) = (format!("drivers[{i}].id"), driver.id.to_string());
-            errors.push(SnapshotError::Duplicate { path, kind: "driver", id });
+            errors.push(SnapshotError::Duplicate {
+                path,
+                kind: "driver",
+                id,
+            });
         }
         if driver.position.is_none() && !has_edges {
-            errors.push(SnapshotError::NoPlace { path: format!("drivers[{i}]") });
+            errors.push(SnapshotError::NoPlace {
+                path: format!("drivers[{i}]"),
+            });
         }
         check_range(
             || format!("drivers[{i}].acceptance_rate"),
@@ -347,12 +383,23 @@ fn check_edges(
     let driver_ids: BTreeSet<&DriverId> = drivers.iter().map(|d| &d.id).collect();
     for (i, edge) in edges.iter().enumerate() {
         if !request_ids.contains(&edge.request_id) {
-            let (path, id) = (format!("edges[{i}].request_id"), edge.request_id.to_string());
-            errors.push(SnapshotError::UnknownId { path, kind: "request", id });
+            let (path, id) = (
+                format!("edges[{i}].request_id"),
+                edge.request_id.to_string(),
+            );
+            errors.push(SnapshotError::UnknownId {
+                path,
+                kind: "request",
+                id,
+            });
         }
         if !driver_ids.contains(&edge.driver_id) {
             let (path, id) = (format!("edges[{i}].driver_id"), edge.driver_id.to_string());
-            errors.push(SnapshotError::UnknownId { path, kind: "driver", id });
+            errors.push(SnapshotError::UnknownId {
+                path,
+                kind: "driver",
+                id,
+            });
         }
         let path = || format!("edges[{i}].eta_s");
         check_range(path, Some(edge.eta_s), 0.0, MAX_CLIENT_SECONDS, errors);
@@ -369,6 +416,11 @@ fn check_range(
     if let Some(value) = value
         && !(min..=max).contains(&value)
     {
-        errors.push(SnapshotError::OutOfRange { path: path(), value, min, max });
+        errors.push(SnapshotError::OutOfRange {
+            path: path(),
+            value,
+            min,
+            max,
+        });
     }
 }

@@ -10,8 +10,8 @@ use kheya_solver::Method;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CoolDown, DriverSnapshot, Held, PendingRequest, Presence, RequestSnapshot,
-    SnapshotEdge, SnapshotError, TripEnd, WindowSnapshot,
+    CoolDown, DriverSnapshot, Held, PendingRequest, Presence, RequestSnapshot, SnapshotEdge,
+    SnapshotError, TripEnd, WindowSnapshot,
 };
 use crate::{
     config::{FieldError, RegionConfig},
@@ -185,7 +185,11 @@ pub fn read_window(text: &[u8]) -> Result<(WindowSnapshot, SolveOptions), Window
     let config = file.region_config()?;
     limit("requests", file.requests.len(), MAX_ENTRIES)?;
     limit("drivers", file.drivers.len(), MAX_ENTRIES)?;
-    limit("edges", file.edges.as_ref().map_or(0, Vec::len), 40 * MAX_ENTRIES)?;
+    limit(
+        "edges",
+        file.edges.as_ref().map_or(0, Vec::len),
+        40 * MAX_ENTRIES,
+    )?;
     let mut requests = Vec::with_capacity(file.requests.len());
     for (i, entry) in file.requests.into_iter().enumerate() {
         if recorded && entry.requested_at_ms.is_none() {
@@ -198,9 +202,15 @@ pub fn read_window(text: &[u8]) -> Result<(WindowSnapshot, SolveOptions), Window
     for (i, entry) in file.drivers.into_iter().enumerate() {
         drivers.push(Arc::new(entry.driver(i)?));
     }
-    let snapshot =
-        WindowSnapshot::new(now, config, file.seed.unwrap_or(0), requests, drivers, file.edges)
-            .map_err(WindowFileError::Snapshot)?;
+    let snapshot = WindowSnapshot::new(
+        now,
+        config,
+        file.seed.unwrap_or(0),
+        requests,
+        drivers,
+        file.edges,
+    )
+    .map_err(WindowFileError::Snapshot)?;
     Ok((snapshot, options))
 }
 
@@ -215,7 +225,11 @@ pub fn write_window(snapshot: &WindowSnapshot) -> serde_json::Result<String> {
         seed: Some(snapshot.seed()),
         config: Some(snapshot.config().clone()),
         requests: snapshot.requests().iter().map(RequestEntry::from).collect(),
-        drivers: snapshot.drivers().iter().map(|driver| DriverEntry::from(&**driver)).collect(),
+        drivers: snapshot
+            .drivers()
+            .iter()
+            .map(|driver| DriverEntry::from(&**driver))
+            .collect(),
         edges: snapshot.edges().map(<[_]>::to_vec),
         eta: None,
         method: None,
@@ -225,18 +239,28 @@ pub fn write_window(snapshot: &WindowSnapshot) -> serde_json::Result<String> {
 
 impl WindowFile {
     fn options(&self, recorded: bool) -> Result<SolveOptions, WindowFileError> {
-        let own = [("method", self.method.is_some()), ("budget_ms", self.budget_ms.is_some()), ("eta", self.eta.is_some())];
+        let own = [
+            ("method", self.method.is_some()),
+            ("budget_ms", self.budget_ms.is_some()),
+            ("eta", self.eta.is_some()),
+        ];
         if let Some((name, _)) = own.iter().find(|(_, given)| recorded && *given) {
             return Err(field(name, "does not belong in a recorded snapshot"));
         }
         let method = self.method.as_deref().map(str::parse).transpose();
-        let method = method.map_err(|_| field("method", "must be auto, sparse, hungarian or greedy-edge"))?;
-        Ok(SolveOptions { method, budget_ms: self.budget_ms })
+        let method = method
+            .map_err(|_| field("method", "must be auto, sparse, hungarian or greedy-edge"))?;
+        Ok(SolveOptions {
+            method,
+            budget_ms: self.budget_ms,
+        })
     }
 
     fn region_config(&self) -> Result<RegionConfig, WindowFileError> {
         let config = self.config.clone().unwrap_or_default();
-        let Some(eta) = &self.eta else { return Ok(config) };
+        let Some(eta) = &self.eta else {
+            return Ok(config);
+        };
         let EtaModelName::StraightLine = eta.model;
         let mut patch = serde_json::Map::new();
         patch.insert("speed_kmh".into(), eta.speed_kmh.into());
@@ -245,7 +269,10 @@ impl WindowFile {
         match patched.clamped.first() {
             None => Ok(patched.config),
             Some(clamp) => {
-                let detail = format!("{} is outside its limits (nearest: {})", clamp.asked, clamp.used);
+                let detail = format!(
+                    "{} is outside its limits (nearest: {})",
+                    clamp.asked, clamp.used
+                );
                 Err(field(&format!("eta.{}", clamp.path), &detail))
             }
         }
@@ -254,7 +281,9 @@ impl WindowFile {
 
 impl RequestEntry {
     fn pending(self, now: UnixMs, recorded: bool, region_limit_s: f64) -> PendingRequest {
-        let widened_s = self.unmatched_cost_s.filter(|s| !recorded && *s > region_limit_s);
+        let widened_s = self
+            .unmatched_cost_s
+            .filter(|s| !recorded && *s > region_limit_s);
         let request = RequestSnapshot {
             id: self.id,
             rider_id: self.rider_id,
@@ -265,7 +294,10 @@ impl RequestEntry {
             max_pickup_eta_s: self.max_pickup_eta_s.or(widened_s),
             exclude_driver_ids: self.exclude_driver_ids,
         };
-        PendingRequest { request: Arc::new(request), left_over: self.left_over }
+        PendingRequest {
+            request: Arc::new(request),
+            left_over: self.left_over,
+        }
     }
 }
 
@@ -291,14 +323,28 @@ impl DriverEntry {
         let position = match (self.lat, self.lng) {
             (Some(lat), Some(lng)) => {
                 let place = Place::new(lat, lng).map_err(|error| {
-                    let name = if matches!(error, PlaceError::Lat(_)) { "lat" } else { "lng" };
+                    let name = if matches!(error, PlaceError::Lat(_)) {
+                        "lat"
+                    } else {
+                        "lng"
+                    };
                     field(&format!("drivers[{index}].{name}"), &error.to_string())
                 })?;
                 Some(Position::new(place))
             }
             (None, None) => None,
-            (Some(_), None) => return Err(field(&format!("drivers[{index}].lng"), "is missing beside lat")),
-            (None, Some(_)) => return Err(field(&format!("drivers[{index}].lat"), "is missing beside lng")),
+            (Some(_), None) => {
+                return Err(field(
+                    &format!("drivers[{index}].lng"),
+                    "is missing beside lat",
+                ));
+            }
+            (None, Some(_)) => {
+                return Err(field(
+                    &format!("drivers[{index}].lat"),
+                    "is missing beside lng",
+                ));
+            }
         };
         Ok(DriverSnapshot {
             id: self.id,
@@ -336,12 +382,18 @@ impl From<&DriverSnapshot> for DriverEntry {
 }
 
 fn field(path: &str, detail: &str) -> WindowFileError {
-    WindowFileError::Field { path: path.into(), detail: detail.into() }
+    WindowFileError::Field {
+        path: path.into(),
+        detail: detail.into(),
+    }
 }
 
 fn limit(path: &str, given: usize, most: usize) -> Result<(), WindowFileError> {
     if given <= most {
         return Ok(());
     }
-    Err(field(path, &format!("{given} entries, at most {most} are taken")))
+    Err(field(
+        path,
+        &format!("{given} entries, at most {most} are taken"),
+    ))
 }

@@ -55,7 +55,12 @@ impl City {
         Self { spots }
     }
 
-    fn spot(random: &mut impl Rng, reach: f64, sigma: (f64, f64), (homes, offices): (f64, f64)) -> HotSpot {
+    fn spot(
+        random: &mut impl Rng,
+        reach: f64,
+        sigma: (f64, f64),
+        (homes, offices): (f64, f64),
+    ) -> HotSpot {
         let (east_km, north_km) = in_disc(random, RADIUS_KM * reach);
         let weight = 0.5 + unit(random);
         HotSpot {
@@ -75,7 +80,10 @@ impl City {
             let office = unit(random) < at_office;
             let spot = self.pick(unit(random), office);
             let (east, north) = gaussian_pair(random);
-            (spot.east_km + east * spot.sigma_km, spot.north_km + north * spot.sigma_km)
+            (
+                spot.east_km + east * spot.sigma_km,
+                spot.north_km + north * spot.sigma_km,
+            )
         };
         let per_km = (1.0 / EARTH_RADIUS_KM).to_degrees();
         let lat = rounded(CENTRE.0 + north_km * per_km);
@@ -84,7 +92,10 @@ impl City {
         Place::new(lat, lng).unwrap_or_else(|_| Self::centre())
     }
 
-    #[expect(clippy::expect_used, reason = "the centre is a constant place on earth")]
+    #[expect(
+        clippy::expect_used,
+        reason = "the centre is a constant place on earth"
+    )]
     fn centre() -> Place {
         Place::new(CENTRE.0, CENTRE.1).expect("the centre is on earth")
     }

@@ -60,14 +60,14 @@ const MIDNIGHT: UnixMs = UnixMs::new(1_767_657_600_000);
 
 /// Requests by hour of day, relative to each other: a night, a morning and an evening rush.
 const BY_HOUR: [f64; 24] = [
-    0.45, 0.3, 0.2, 0.15, 0.2, 0.4, 0.8, 1.5, 1.9, 1.4, 1.0, 1.0, 1.1, 1.1, 1.0, 1.1, 1.4, 1.9, 2.3, 1.8, 1.3,
-    1.1, 0.9, 0.7,
+    0.45, 0.3, 0.2, 0.15, 0.2, 0.4, 0.8, 1.5, 1.9, 1.4, 1.0, 1.0, 1.1, 1.1, 1.0, 1.1, 1.4, 1.9,
+    2.3, 1.8, 1.3, 1.1, 0.9, 0.7,
 ];
 
 /// Share of riders who are at an office by hour of day; the others are at home.
 const AT_OFFICE: [f64; 24] = [
-    0.3, 0.3, 0.3, 0.2, 0.2, 0.1, 0.1, 0.1, 0.15, 0.3, 0.5, 0.5, 0.6, 0.6, 0.6, 0.7, 0.8, 0.85, 0.85, 0.75, 0.6,
-    0.5, 0.4, 0.35,
+    0.3, 0.3, 0.3, 0.2, 0.2, 0.1, 0.1, 0.1, 0.15, 0.3, 0.5, 0.5, 0.6, 0.6, 0.6, 0.7, 0.8, 0.85,
+    0.85, 0.75, 0.6, 0.5, 0.4, 0.35,
 ];
 
 /// Road kilometres for each straight one, and the speed in the open; the rush slows it.
@@ -79,16 +79,26 @@ const FREE_KMH: f64 = 30.0;
 pub fn generate(order: &Order) -> Generated {
     let mut random = ChaCha8Rng::seed_from_u64(order.seed);
     let city = City::draw(&mut random);
-    let start_hour = if order.hours < 12.0 { 18.5 - order.hours / 2.0 } else { 0.0 };
+    let start_hour = if order.hours < 12.0 {
+        18.5 - order.hours / 2.0
+    } else {
+        0.0
+    };
     let from = MIDNIGHT + crate::domain::DurationMs::from_seconds(start_hour * 3600.0);
 
     let wanted = (order.hours * f64::from(order.requests_per_hour)).round() as usize;
     let times = request_hours(&mut random, start_hour, order.hours, wanted);
-    let trips = times.into_iter().map(|hour| trip(&city, &mut random, hour)).collect();
+    let trips = times
+        .into_iter()
+        .map(|hour| trip(&city, &mut random, hour))
+        .collect();
     // cars wait where the riders of the first hour are, a third of them anywhere
     let office = by_hour(&AT_OFFICE, start_hour);
     let drivers = (0..order.drivers)
-        .map(|_| GeneratedDriver { from, place: city.place(&mut random, office) })
+        .map(|_| GeneratedDriver {
+            from,
+            place: city.place(&mut random, office),
+        })
         .collect();
     Generated { trips, drivers }
 }

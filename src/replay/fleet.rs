@@ -6,7 +6,7 @@ use rand_chacha::{
 };
 
 use super::{
-    draw::{gaussian_pair},
+    draw::gaussian_pair,
     input::{Demand, FleetDriver},
 };
 use crate::domain::{DriverId, EARTH_RADIUS_KM, Place, UnixMs};
@@ -30,7 +30,12 @@ pub fn sample_fleet(demand: &Demand, size: u32, seed: u64, from: UnixMs) -> Vec<
         let chosen = (u128::from(random.next_u64()) * trips.len() as u128) >> 64;
         let place = displaced(trips[chosen as usize].pickup, &mut random);
         let driver_id = DriverId::new(&format!("d{n:0digits$}")).ok()?;
-        Some(FleetDriver { driver_id, from, place, to: None })
+        Some(FleetDriver {
+            driver_id,
+            from,
+            place,
+            to: None,
+        })
     });
     fleet.collect()
 }

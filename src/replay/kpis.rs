@@ -115,7 +115,11 @@ impl Kpis {
         let lost_s = config.max_wait_ms.as_seconds() + config.max_pickup_eta_s;
         let rider_s = wait_s.iter().sum::<f64>() + expired as f64 * lost_s;
         let (trip_s, en_route_s, driver_s) = time_use(scenario, run);
-        let solve_ms = run.solve_times.iter().map(|time| time.as_secs_f64() * 1000.0).collect();
+        let solve_ms = run
+            .solve_times
+            .iter()
+            .map(|time| time.as_secs_f64() * 1000.0)
+            .collect();
         Self {
             policy: run.policy.name(),
             window_ms: run.window.get(),
@@ -154,7 +158,10 @@ impl Kpis {
         Gain {
             rider_cost_pct: pct(self.rider_cost_s, baseline.rider_cost_s),
             pickup_eta_mean_pct: pct(self.pickup_eta_s.mean, baseline.pickup_eta_s.mean),
-            match_rate_pts: self.match_rate.zip(baseline.match_rate).map(|(a, b)| 100.0 * (a - b)),
+            match_rate_pts: self
+                .match_rate
+                .zip(baseline.match_rate)
+                .map(|(a, b)| 100.0 * (a - b)),
             empty_km_per_trip_pct: pct(empty_per_trip(self), empty_per_trip(baseline)),
         }
     }
@@ -166,7 +173,9 @@ fn time_use(scenario: &Scenario, run: &Run) -> (f64, f64, f64) {
     let mut last_busy: Vec<UnixMs> = vec![start; scenario.drivers.len()];
     let (mut trip_ms, mut en_route_ms) = (0, 0);
     for (trip, outcome) in scenario.trips.iter().zip(&run.outcomes) {
-        let Outcome::Assigned { driver, at, eta_s } = *outcome else { continue };
+        let Outcome::Assigned { driver, at, eta_s } = *outcome else {
+            continue;
+        };
         let since = start.max(scenario.drivers[driver as usize].from);
         let pickup = at + DurationMs::from_seconds(eta_s);
         let dropoff = pickup + trip.trip;
@@ -181,7 +190,11 @@ fn time_use(scenario: &Scenario, run: &Run) -> (f64, f64, f64) {
         let until = driver.to.map_or(end, |to| to.max(last_busy).min(end));
         driver_ms += overlap(driver.from, until, start, end);
     }
-    (trip_ms as f64 / 1000.0, en_route_ms as f64 / 1000.0, driver_ms as f64 / 1000.0)
+    (
+        trip_ms as f64 / 1000.0,
+        en_route_ms as f64 / 1000.0,
+        driver_ms as f64 / 1000.0,
+    )
 }
 
 /// Milliseconds that two intervals share.
@@ -210,7 +223,11 @@ impl Spread {
 impl SolveTimes {
     fn of(mut values: Vec<f64>) -> Self {
         values.sort_unstable_by(f64::total_cmp);
-        Self { p50: quantile(&values, 0.5), p99: quantile(&values, 0.99), max: values.last().copied() }
+        Self {
+            p50: quantile(&values, 0.5),
+            p99: quantile(&values, 0.99),
+            max: values.last().copied(),
+        }
     }
 }
 

@@ -85,7 +85,9 @@ fn assignments(scenario: &Scenario, runs: &[Run]) -> csv::Result<Vec<u8>> {
     ])?;
     for run in runs {
         for (trip, outcome) in scenario.trips.iter().zip(&run.outcomes) {
-            let Outcome::Assigned { driver, at, eta_s } = *outcome else { continue };
+            let Outcome::Assigned { driver, at, eta_s } = *outcome else {
+                continue;
+            };
             let pickup = at + DurationMs::from_seconds(eta_s);
             rows.write_record([
                 run.policy.name(),
@@ -121,7 +123,8 @@ fn windows(runs: &[Run]) -> csv::Result<Vec<u8>> {
     for run in runs {
         for row in &run.windows {
             let gain_s = |gain: fn(WindowGains) -> CostMs| {
-                row.gains.map_or_else(String::new, |gains| gain(gains).as_seconds().to_string())
+                row.gains
+                    .map_or_else(String::new, |gains| gain(gains).as_seconds().to_string())
             };
             rows.write_record([
                 run.policy.name().to_owned(),
@@ -134,7 +137,8 @@ fn windows(runs: &[Run]) -> csv::Result<Vec<u8>> {
                 format!("{:.3}", row.total_eta_s),
                 gain_s(|gains| gains.vs_greedy_edge),
                 gain_s(|gains| gains.vs_greedy),
-                row.gains.map_or_else(String::new, |gains| gains.status.to_string()),
+                row.gains
+                    .map_or_else(String::new, |gains| gains.status.to_string()),
             ])?;
         }
     }

@@ -31,8 +31,18 @@ impl ReplayReport {
             }
         }
         let decided: usize = runs.iter().map(|kpis| kpis.requests).sum();
-        let trips_per_s = if wall_s > 0.0 { decided as f64 / wall_s } else { 0.0 };
-        Self { input, runs, gain_vs, wall_s, trips_per_s }
+        let trips_per_s = if wall_s > 0.0 {
+            decided as f64 / wall_s
+        } else {
+            0.0
+        };
+        Self {
+            input,
+            runs,
+            gain_vs,
+            wall_s,
+            trips_per_s,
+        }
     }
 
     /// As JSON, numbers rounded to four decimals.
@@ -75,14 +85,30 @@ pub fn human(report: &ReplayReport) -> String {
 
 fn write_runs(text: &mut String, runs: &[Kpis]) {
     let Some(first) = runs.first() else { return };
-    let _ = writeln!(text, "\n{} requests, {} drivers", first.requests, first.drivers);
+    let _ = writeln!(
+        text,
+        "\n{} requests, {} drivers",
+        first.requests, first.drivers
+    );
     let _ = writeln!(
         text,
         "\n{:<12} {:>8} {:>8} {:>10} {:>16} {:>16} {:>9} {:>9} {:>6}",
-        "policy", "window", "served", "rider cost", "pickup mean/p95", "wait mean/p95", "empty km", "on trips", "lost"
+        "policy",
+        "window",
+        "served",
+        "rider cost",
+        "pickup mean/p95",
+        "wait mean/p95",
+        "empty km",
+        "on trips",
+        "lost"
     );
     for kpis in runs {
-        let window = if kpis.window_ms == 0 { "none".into() } else { seconds(kpis.window_ms as f64 / 1000.0) };
+        let window = if kpis.window_ms == 0 {
+            "none".into()
+        } else {
+            seconds(kpis.window_ms as f64 / 1000.0)
+        };
         let _ = writeln!(
             text,
             "{:<12} {:>8} {:>8} {:>10} {:>16} {:>16} {:>9} {:>9} {:>6}",
@@ -112,9 +138,14 @@ fn write_gains(text: &mut String, report: &ReplayReport) {
     if report.gain_vs.is_empty() {
         return;
     }
-    let _ = writeln!(text, "\nbatch against    rider cost    mean pickup         served    empty km a trip");
+    let _ = writeln!(
+        text,
+        "\nbatch against    rider cost    mean pickup         served    empty km a trip"
+    );
     for policy in Policy::ALL {
-        let Some(gain) = report.gain_vs.get(policy.name()) else { continue };
+        let Some(gain) = report.gain_vs.get(policy.name()) else {
+            continue;
+        };
         let _ = writeln!(
             text,
             "{:<12} {:>14} {:>14} {:>14} {:>18}",
@@ -126,15 +157,26 @@ fn write_gains(text: &mut String, report: &ReplayReport) {
         );
     }
     text.push_str("positive: batch is better\n");
-    if let Some(times) = report.runs.iter().find(|k| k.is_of(Policy::Batch)).map(|k| k.solve_ms)
+    if let Some(times) = report
+        .runs
+        .iter()
+        .find(|k| k.is_of(Policy::Batch))
+        .map(|k| k.solve_ms)
         && let (Some(p50), Some(p99), Some(max)) = (times.p50, times.p99, times.max)
     {
-        let _ = writeln!(text, "solve a window: {p50:.3} ms median, {p99:.3} ms p99, {max:.3} ms at most");
+        let _ = writeln!(
+            text,
+            "solve a window: {p50:.3} ms median, {p99:.3} ms p99, {max:.3} ms at most"
+        );
     }
 }
 
 fn write_input(text: &mut String, input: &InputReport) {
-    let _ = writeln!(text, "{} rows read, {} used", input.rows_read, input.rows_used);
+    let _ = writeln!(
+        text,
+        "{} rows read, {} used",
+        input.rows_read, input.rows_used
+    );
     for (reason, rows) in &input.rejected {
         let _ = writeln!(text, "  {rows:>9} {reason}");
     }

@@ -76,7 +76,12 @@ impl Scenario {
                 exclude_driver_ids: Vec::new(),
             };
             let trip = DurationMs::from_seconds(trip_s);
-            ScenarioTrip { request: Arc::new(request), dropoff, trip, straight_km }
+            ScenarioTrip {
+                request: Arc::new(request),
+                dropoff,
+                trip,
+                straight_km,
+            }
         });
         let trips = trips.collect();
         let mut drivers: Vec<ScenarioDriver> = fleet
@@ -85,15 +90,27 @@ impl Scenario {
                 let position = Position::new(driver.place);
                 let mut snapshot = DriverSnapshot::available(driver.driver_id.clone(), position);
                 snapshot.idle_since_ms = Some(driver.from);
-                ScenarioDriver { snapshot: Arc::new(snapshot), from: driver.from, to: driver.to }
+                ScenarioDriver {
+                    snapshot: Arc::new(snapshot),
+                    from: driver.from,
+                    to: driver.to,
+                }
             })
             .collect();
         drivers.sort_by(|a, b| a.snapshot.id.cmp(&b.snapshot.id));
-        Self { config, seed, t0, trips, drivers }
+        Self {
+            config,
+            seed,
+            t0,
+            trips,
+            drivers,
+        }
     }
 
     /// Time of the last request; `t0` if there is none.
     pub fn last_request(&self) -> UnixMs {
-        self.trips.last().map_or(self.t0, |trip| trip.request.requested_at_ms)
+        self.trips
+            .last()
+            .map_or(self.t0, |trip| trip.request.requested_at_ms)
     }
 }

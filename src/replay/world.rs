@@ -135,22 +135,39 @@ struct Waiting {
 
 impl<'a> World<'a> {
     fn new(scenario: &'a Scenario, policy: Policy) -> Self {
-        let window = if policy.has_windows() { scenario.config.window_ms } else { DurationMs::ZERO };
-        let releases =
-            scenario.drivers.iter().zip(0u32..).map(|(driver, i)| Reverse((driver.from, i))).collect();
+        let window = if policy.has_windows() {
+            scenario.config.window_ms
+        } else {
+            DurationMs::ZERO
+        };
+        let releases = scenario
+            .drivers
+            .iter()
+            .zip(0u32..)
+            .map(|(driver, i)| Reverse((driver.from, i)))
+            .collect();
         Self {
             scenario,
             eta: StraightLine::of(&scenario.config),
             run: Run {
                 policy,
                 window,
-                outcomes: vec![Outcome::Expired { had_candidate: false }; scenario.trips.len()],
+                outcomes: vec![
+                    Outcome::Expired {
+                        had_candidate: false
+                    };
+                    scenario.trips.len()
+                ],
                 windows: Vec::new(),
                 solve_times: Vec::new(),
             },
             next: 0,
             pending: Vec::new(),
-            drivers: scenario.drivers.iter().map(|driver| driver.snapshot.clone()).collect(),
+            drivers: scenario
+                .drivers
+                .iter()
+                .map(|driver| driver.snapshot.clone())
+                .collect(),
             free: vec![false; scenario.drivers.len()],
             releases,
             ended: 0,
@@ -189,7 +206,11 @@ impl<'a> World<'a> {
 
     fn run_events(&mut self, progress: &(dyn Fn(u64) + Sync)) {
         loop {
-            let arrival = self.scenario.trips.get(self.next).map(|trip| trip.request.requested_at_ms);
+            let arrival = self
+                .scenario
+                .trips
+                .get(self.next)
+                .map(|trip| trip.request.requested_at_ms);
             let release = self.releases.peek().map(|Reverse((at, _))| *at);
             let now = match (arrival, release) {
                 (Some(arrival), Some(release)) => arrival.min(release),
@@ -213,7 +234,11 @@ impl<'a> World<'a> {
     fn decide_event(&mut self, now: UnixMs, released: Vec<u32>, waited: usize) {
         let arrived = self.pending.len() > waited;
         let first = if released.is_empty() { waited } else { 0 };
-        let drivers = if arrived { self.free_drivers(now) } else { self.at_work(released, now) };
+        let drivers = if arrived {
+            self.free_drivers(now)
+        } else {
+            self.at_work(released, now)
+        };
         if first == self.pending.len() || drivers.is_empty() {
             return;
         }
@@ -226,7 +251,11 @@ impl<'a> World<'a> {
         while let Some(trip) = self.scenario.trips.get(self.next)
             && comes_in(trip.request.requested_at_ms)
         {
-            self.pending.push(Waiting { trip: self.next as u32, left_over: 0, had_candidate: false });
+            self.pending.push(Waiting {
+                trip: self.next as u32,
+                left_over: 0,
+                had_candidate: false,
+            });
             self.next += 1;
         }
     }
@@ -236,7 +265,9 @@ impl<'a> World<'a> {
         let (scenario, outcomes) = (self.scenario, &mut self.run.outcomes);
         let before = self.pending.len();
         self.pending.retain(|waiting| {
-            let requested_at = scenario.trips[waiting.trip as usize].request.requested_at_ms;
+            let requested_at = scenario.trips[waiting.trip as usize]
+                .request
+                .requested_at_ms;
             let expired = now - requested_at > scenario.config.max_wait_ms;
             if expired {
                 let had_candidate = waiting.had_candidate;
@@ -265,13 +296,20 @@ impl<'a> World<'a> {
 
     /// Free drivers still at work at `now`, in id order.
     fn free_drivers(&self, now: UnixMs) -> Vec<u32> {
-        let free = (0u32..).zip(&self.free).filter(|&(_, &free)| free).map(|(driver, _)| driver);
+        let free = (0u32..)
+            .zip(&self.free)
+            .filter(|&(_, &free)| free)
+            .map(|(driver, _)| driver);
         self.at_work(free.collect(), now)
     }
 
     /// Those of `drivers` that still take assignments at `now`.
     fn at_work(&self, mut drivers: Vec<u32>, now: UnixMs) -> Vec<u32> {
-        drivers.retain(|&driver| self.scenario.drivers[driver as usize].to.is_none_or(|to| now <= to));
+        drivers.retain(|&driver| {
+            self.scenario.drivers[driver as usize]
+                .to
+                .is_none_or(|to| now <= to)
+        });
         drivers
     }
 
@@ -281,19 +319,27 @@ impl<'a> World<'a> {
             request: self.scenario.trips[waiting.trip as usize].request.clone(),
             left_over: waiting.left_over,
         });
-        let drivers = drivers.iter().map(|&driver| self.drivers[driver as usize].clone());
+        let drivers = drivers
+            .iter()
+            .map(|&driver| self.drivers[driver as usize].clone());
         let (config, seed) = (self.scenario.config.clone(), self.scenario.seed);
         WindowSnapshot::from_ordered(now, config, seed, requests.collect(), drivers.collect())
     }
 
-    fn decide_window(&mut self, close: UnixMs) -> Result<(WindowDecision, Vec<u32>), DecisionError> {
+    fn decide_window(
+        &mut self,
+        close: UnixMs,
+    ) -> Result<(WindowDecision, Vec<u32>), DecisionError> {
         let drivers = self.free_drivers(close);
         let snapshot = self.snapshot(close, 0, &drivers);
         let decision = match self.run.policy {
             Policy::Greedy | Policy::GreedyNow => decide_oldest_first(&snapshot, &self.eta),
             Policy::GreedyEdge => decide_edge_first(&snapshot, &self.eta),
             Policy::Batch => {
-                let options = Options { method: Method::Auto, ..Options::default() };
+                let options = Options {
+                    method: Method::Auto,
+                    ..Options::default()
+                };
                 let mut started = Instant::now();
                 let mut solve = Duration::ZERO;
                 let batch = decide_batch(&snapshot, &self.eta, &options, |phase| {
@@ -337,7 +383,8 @@ impl<'a> World<'a> {
             let mut waiting = self.pending[at];
             let trip = &self.scenario.trips[waiting.trip as usize];
             if let Some(pair) = assigned.next_if(|pair| pair.request_id == trip.request.id) {
-                let found = drivers.binary_search_by(|&d| self.drivers[d as usize].id.cmp(&pair.driver_id));
+                let found =
+                    drivers.binary_search_by(|&d| self.drivers[d as usize].id.cmp(&pair.driver_id));
                 if let Ok(found) = found {
                     self.send(drivers[found], waiting.trip, now, pair.eta_s);
                     continue;
@@ -357,7 +404,11 @@ impl<'a> World<'a> {
 
     /// Sends a driver to a rider, and on to the drop-off.
     fn send(&mut self, driver: u32, trip: u32, now: UnixMs, eta_s: f64) {
-        self.run.outcomes[trip as usize] = Outcome::Assigned { driver, at: now, eta_s };
+        self.run.outcomes[trip as usize] = Outcome::Assigned {
+            driver,
+            at: now,
+            eta_s,
+        };
         self.ended += 1;
         let trip = &self.scenario.trips[trip as usize];
         let free_at = now + DurationMs::from_seconds(eta_s) + trip.trip;
