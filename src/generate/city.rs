@@ -11,7 +11,7 @@ use crate::{
 const CENTRE: (f64, f64) = (23.75, 90.4);
 
 /// Radius of the built-up area.
-const RADIUS_KM: f64 = 11.0;
+const RADIUS_KM: f64 = 6.5;
 
 /// Share of riders who come from anywhere in the city instead of a hot spot.
 const ANYWHERE: f64 = 0.2;
@@ -42,10 +42,10 @@ impl City {
     pub fn draw(random: &mut impl Rng) -> Self {
         let mut spots = Vec::with_capacity(12);
         for _ in 0..4 {
-            spots.push(Self::spot(random, 0.35, (0.4, 0.9), (0.1, 1.0)));
+            spots.push(Self::spot(random, 0.35, (0.3, 0.6), (0.1, 1.0)));
         }
         for _ in 0..7 {
-            spots.push(Self::spot(random, 0.8, (0.7, 1.6), (1.0, 0.15)));
+            spots.push(Self::spot(random, 0.8, (0.4, 1.0), (1.0, 0.15)));
         }
         let mut airport = Self::spot(random, 0.9, (0.15, 0.2), (0.25, 0.35));
         let out = RADIUS_KM * 0.85 / airport.east_km.hypot(airport.north_km).max(0.1);

@@ -58,11 +58,18 @@ pub struct Generated {
 /// Midnight of Tuesday 2026-01-06, UTC.
 const MIDNIGHT: UnixMs = UnixMs::new(1_767_657_600_000);
 
-/// Requests by hour of day, relative to each other: a night, a morning and an evening rush.
+/// Requests by hour of day, relative to each other, without the rushes.
 const BY_HOUR: [f64; 24] = [
-    0.45, 0.3, 0.2, 0.15, 0.2, 0.4, 0.8, 1.5, 1.9, 1.4, 1.0, 1.0, 1.1, 1.1, 1.0, 1.1, 1.4, 1.9,
-    2.3, 1.8, 1.3, 1.1, 0.9, 0.7,
+    0.45, 0.3, 0.2, 0.15, 0.2, 0.4, 0.7, 1.0, 1.2, 1.1, 1.0, 1.0, 1.1, 1.1, 1.0, 1.1, 1.2, 1.3,
+    1.3, 1.2, 1.1, 1.0, 0.9, 0.7,
 ];
+
+/// The rushes: hour of the peak, height over the profile, and width.
+const RUSHES: [(f64, f64, f64); 2] = [(8.4, 1.2, 0.6), (18.5, 1.6, 0.45)];
+
+/// Distance beyond which fewer and fewer people ride: a destination that far out is kept with
+/// probability 1/e.
+const RIDE_KM: f64 = 3.0;
 
 /// Share of riders who are at an office by hour of day; the others are at home.
 const AT_OFFICE: [f64; 24] = [
@@ -105,12 +112,12 @@ pub fn generate(order: &Order) -> Generated {
 
 /// Hours since midnight at which riders ask: `wanted` times from the day's profile, sorted.
 fn request_hours(random: &mut impl Rng, start_hour: f64, hours: f64, wanted: usize) -> Vec<f64> {
-    // rejection under the highest rate; the profile's peak is at most ten times its mean
-    let peak = BY_HOUR.iter().copied().fold(0.0, f64::max);
+    // rejection under a rate that is never reached; a draw is kept with probability 0.05 at the least
+    let most = 1.3 * (1.0 + RUSHES[1].1);
     let mut times = Vec::with_capacity(wanted);
     while times.len() < wanted {
         let hour = start_hour + hours * unit(random);
-        if unit(random) * peak < by_hour(&BY_HOUR, hour) {
+        if unit(random) * most < rate(hour) {
             times.push(hour);
         }
     }
@@ -121,15 +128,16 @@ fn request_hours(random: &mut impl Rng, start_hour: f64, hours: f64, wanted: usi
 fn trip(city: &City, random: &mut impl Rng, hour: f64) -> GeneratedTrip {
     let at_office = by_hour(&AT_OFFICE, hour);
     let pickup = city.place(random, at_office);
-    // people go from one to the other, mostly
+    // people go from one to the other, mostly, and rather near than far; nobody rides round the corner
     let mut dropoff = city.place(random, 1.0 - at_office);
-    for _ in 0..20 {
-        if pickup.distance_km(dropoff) >= 0.7 {
+    for _ in 0..50 {
+        let km = pickup.distance_km(dropoff);
+        if km >= 0.7 && unit(random) < libm::exp(-km / RIDE_KM) {
             break;
         }
         dropoff = city.place(random, 1.0 - at_office);
     }
-    let speed_kmh = FREE_KMH / (0.7 + 0.3 * by_hour(&BY_HOUR, hour));
+    let speed_kmh = FREE_KMH / (0.7 + 0.25 * rate(hour));
     let luck = libm::exp(0.15 * gaussian_pair(random).0);
     let trip_s = pickup.distance_km(dropoff) * DETOUR / speed_kmh * 3600.0 * luck + 60.0;
     GeneratedTrip {
@@ -138,6 +146,18 @@ fn trip(city: &City, random: &mut impl Rng, hour: f64) -> GeneratedTrip {
         dropoff,
         trip_s: trip_s.round().clamp(60.0, 7200.0) as u32,
     }
+}
+
+/// Requests at an hour since midnight, relative to other hours.
+fn rate(hour: f64) -> f64 {
+    let rush: f64 = RUSHES
+        .iter()
+        .map(|&(peak, height, width)| {
+            let away = ((hour - peak + 12.0).rem_euclid(24.0) - 12.0) / width;
+            height * libm::exp(-0.5 * away * away)
+        })
+        .sum();
+    by_hour(&BY_HOUR, hour) * (1.0 + rush)
 }
 
 /// The profile at an hour since midnight, straight lines between the middles of the hours.
