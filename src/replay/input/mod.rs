@@ -16,6 +16,7 @@ mod fleet;
 mod identity;
 mod open;
 mod options;
+mod parquet_rows;
 mod read;
 mod report;
 mod resolution;

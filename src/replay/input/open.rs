@@ -33,13 +33,24 @@ impl<'a> Progress<'a> {
         }
     }
 
-    pub(crate) fn add(&self, bytes: u64) {
-        let done = self.done.get() + bytes;
+    /// Bytes done so far.
+    pub(crate) fn done(&self) -> u64 {
+        self.done.get()
+    }
+
+    /// Counts bytes up to `done` of them all.
+    pub(crate) fn reach(&self, done: u64) {
+        let done = done.max(self.done.get()).min(self.total);
         self.done.set(done);
-        if done - self.told.get() >= REPORT_EVERY || done == self.total {
+        if done - self.told.get() >= REPORT_EVERY {
             self.told.set(done);
-            (self.report)(done.min(self.total), self.total);
+            (self.report)(done, self.total);
         }
+    }
+
+    /// Says that everything is read.
+    pub(crate) fn finish(&self) {
+        (self.report)(self.total, self.total);
     }
 }
 
@@ -52,7 +63,7 @@ struct Counted<'a> {
 impl Read for Counted<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read(buffer)?;
-        self.progress.add(read as u64);
+        self.progress.reach(self.progress.done() + read as u64);
         Ok(read)
     }
 }

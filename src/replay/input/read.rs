@@ -14,6 +14,7 @@ use super::{
     error::InputError,
     open::{Opened, Progress, open},
     options::ReadOptions,
+    parquet_rows::ParquetRows,
     report::{InputReport, Reason},
     resolution::{on_minute_share, time_resolution},
     rows::{RowSink, zone_and_range},
@@ -67,12 +68,16 @@ pub fn read_demand(
                 let rows = CsvRows::new(file, &head, reader)?;
                 read_csv(file, number, rows, options, &mut sink)?;
             }
-            Opened::Parquet(_) => {}
+            Opened::Parquet(opened) => {
+                let rows = ParquetRows::new(file, opened)?;
+                read_parquet(file, number, &rows, options, &mut sink, &progress)?;
+            }
         }
         if sink.rows_read == before {
             return Err(InputError::NoRows { file: file.clone() });
         }
     }
+    progress.finish();
     assemble(files, sink, zones.as_ref(), options)
 }
 
@@ -136,6 +141,31 @@ fn read_csv(
         ));
     }
     Ok(())
+}
+
+fn read_parquet(
+    file: &Path,
+    number: usize,
+    rows: &ParquetRows,
+    options: &ReadOptions,
+    sink: &mut RowSink,
+    progress: &Progress<'_>,
+) -> Result<(), InputError> {
+    let columns = find_columns(file, rows.header(), options)?;
+    if let Some(column) = rows.utc_column(&columns)
+        && options.tz.is_some()
+    {
+        sink.notes.push(format!(
+            "{}: column {column:?} holds instants, to which --tz does not apply",
+            file.display()
+        ));
+    }
+    sink.add_source(number, columns.clone());
+    let bytes = fs::metadata(file).map_or(0, |metadata| metadata.len());
+    let before = progress.done();
+    rows.read(&columns, &mut |cells| sink.push(cells), &|share| {
+        progress.reach(before + (bytes as f64 * share) as u64)
+    })
 }
 
 /// The columns of a file, and that zones can be looked up where it names them.
