@@ -12,6 +12,9 @@ use crate::{
     domain::{DriverId, RequestId},
 };
 
+/// A filter of a row's (driver, ETA) pairs, and the reason it gives when it takes the last.
+type Filter<'f> = (RowReason, &'f dyn Fn(&(u32, f64)) -> bool);
+
 /// The table of the caller's own edges: the filters and the limit on the pickup ETA hold as ever,
 /// the radii and `max_candidates` do not, since the caller did that choosing.
 pub(crate) fn given_table(snapshot: &WindowSnapshot, edges: &[SnapshotEdge]) -> CandidateTable {
@@ -46,7 +49,6 @@ pub(crate) fn given_table(snapshot: &WindowSnapshot, edges: &[SnapshotEdge]) -> 
         let longest_s = request.max_pickup_eta_s.unwrap_or(config.max_pickup_eta_s);
         row.retain(|&(column, _)| availability(driver(column), config, snapshot.now()).is_ok());
         let mut reason = RowReason::NoDriverInRange;
-        type Filter<'f> = (RowReason, &'f dyn Fn(&(u32, f64)) -> bool);
         let filters: [Filter<'_>; 3] = [
             (RowReason::VehicleClass, &|&(column, _)| {
                 class_fits(request, driver(column))

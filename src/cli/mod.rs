@@ -31,7 +31,7 @@ enum Command {
     /// Solve one window: an .asn instance or a WINDOW.json
     Solve(solve::SolveArgs),
     /// Replay recorded demand and compare batch with the greedy rules
-    Replay(replay::ReplayArgs),
+    Replay(Box<replay::ReplayArgs>),
     /// Write the recorded demand of a made-up city
     Generate(generate::GenerateArgs),
 }
@@ -54,11 +54,11 @@ enum Failure {
 }
 
 impl Failure {
-    fn input(error: impl ToString) -> Self {
+    fn input(error: &(impl ToString + ?Sized)) -> Self {
         Self::Input(error.to_string())
     }
 
-    fn broken(error: impl ToString) -> Self {
+    fn broken(error: &(impl ToString + ?Sized)) -> Self {
         Self::Broken(error.to_string())
     }
 }

@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// A bar on stderr that draws itself only when stderr is a terminal, and only after a moment, so
 /// that short work stays quiet.
 pub(super) struct Bar {
-    bar: ProgressBar,
+    drawn: ProgressBar,
     shown_at: Instant,
     /// Work done by each part that reports.
     parts: Mutex<Vec<u64>>,
@@ -26,7 +26,7 @@ impl Bar {
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar.set_message(what);
         Self {
-            bar,
+            drawn: bar,
             shown_at: Instant::now() + QUIET,
             parts: Mutex::new(vec![0; parts]),
         }
@@ -39,17 +39,17 @@ impl Bar {
         };
         parts[part] = done;
         if Instant::now() >= self.shown_at {
-            self.bar.set_position(parts.iter().sum());
+            self.drawn.set_position(parts.iter().sum());
         }
     }
 
     /// Sets the total, where it is known only once work has begun.
     pub(super) fn total(&self, total: u64) {
-        self.bar.set_length(total);
+        self.drawn.set_length(total);
     }
 
     /// Takes the bar away.
     pub(super) fn finish(&self) {
-        self.bar.finish_and_clear();
+        self.drawn.finish_and_clear();
     }
 }

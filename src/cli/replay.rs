@@ -175,7 +175,7 @@ pub(super) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
         .as_deref()
         .map(read_drivers)
         .transpose();
-    let recorded_fleet = recorded_fleet.map_err(Failure::input)?;
+    let recorded_fleet = recorded_fleet.map_err(|e| Failure::input(&e))?;
     let demand = read(&args.files, &options)?;
     let scenario = scenario(config, args, &demand, recorded_fleet);
     let Demand {
@@ -196,15 +196,15 @@ pub(super) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
         .map(|(part, &policy)| replay::run(&scenario, policy, &|ended| bar.done(part, ended)))
         .collect();
     bar.finish();
-    let runs = runs.map_err(Failure::broken)?;
+    let runs = runs.map_err(|e| Failure::broken(&e))?;
     let kpis = runs.iter().map(|run| Kpis::of(&scenario, run)).collect();
     let report = ReplayReport::new(input, kpis, started.elapsed().as_secs_f64());
     if let Some(out) = &args.out {
-        replay::write_outputs(out, &scenario, &runs, &report).map_err(Failure::broken)?;
+        replay::write_outputs(out, &scenario, &runs, &report).map_err(|e| Failure::broken(&e))?;
     }
     match args.format {
         Format::Human => print(&replay::human(&report)),
-        Format::Json => print(&(report.json().map_err(Failure::broken)? + "\n")),
+        Format::Json => print(&(report.json().map_err(|e| Failure::broken(&e))? + "\n")),
     }
 }
 
@@ -215,7 +215,7 @@ fn read(files: &[PathBuf], options: &ReadOptions) -> Result<Demand, Failure> {
         bar.done(0, done);
     });
     bar.finish();
-    demand.map_err(Failure::input)
+    demand.map_err(|e| Failure::input(&e))
 }
 
 fn scenario(

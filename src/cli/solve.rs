@@ -76,14 +76,16 @@ struct WindowAnswer {
 }
 
 /// A repeated solve takes no longer than this in all, once it has run at least once.
-const MOST_REPEAT_TIME: Duration = Duration::from_secs(600);
+const MOST_REPEAT_TIME: Duration = Duration::from_mins(10);
 
 pub(super) fn solve(args: &SolveArgs) -> Result<(), Failure> {
     if let Some(threads) = args.threads {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads.into())
             .build();
-        return pool.map_err(Failure::broken)?.install(|| solve_file(args));
+        return pool
+            .map_err(|e| Failure::broken(&e))?
+            .install(|| solve_file(args));
     }
     solve_file(args)
 }
@@ -99,12 +101,12 @@ fn solve_file(args: &SolveArgs) -> Result<(), Failure> {
         solve_window(&snapshot, &asked, args)?
     } else {
         let name = args.instance.display().to_string();
-        let instance = kheya_solver::asn::parse(file, &name).map_err(Failure::input)?;
+        let instance = kheya_solver::asn::parse(file, &name).map_err(|e| Failure::input(&e))?;
         solve_graph(&instance, args)?
     };
     match args.format {
         Format::Json => {
-            print(&(serde_json::to_string_pretty(&report).map_err(Failure::broken)? + "\n"))
+            print(&(serde_json::to_string_pretty(&report).map_err(|e| Failure::broken(&e))? + "\n"))
         }
         Format::Human => print(&human(&report)),
     }
@@ -154,14 +156,14 @@ fn solve_graph(
     let (mut solution, mut times) = (None, Vec::new());
     repeat(args.repeat, || {
         let started = Instant::now();
-        let solved = kheya_solver::solve(&graph, &options).map_err(Failure::input)?;
+        let solved = kheya_solver::solve(&graph, &options).map_err(|e| Failure::input(&e))?;
         times.push(started.elapsed());
         solution = Some(solved);
         Ok(())
     })?;
     let solution = solution.ok_or_else(|| Failure::Broken("nothing was solved".into()))?;
     let started = Instant::now();
-    solution.verify(&graph).map_err(Failure::broken)?;
+    solution.verify(&graph).map_err(|e| Failure::broken(&e))?;
     Ok(graph_report(
         &graph,
         &solution,
@@ -226,7 +228,7 @@ fn solve_window(
             }
             started = Instant::now();
         });
-        batch = Some(decided.map_err(Failure::broken)?);
+        batch = Some(decided.map_err(|e| Failure::broken(&e))?);
         Ok(())
     })?;
     let Some(Batch {

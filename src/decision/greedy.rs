@@ -42,16 +42,13 @@ pub fn decide_oldest_first(snapshot: &WindowSnapshot, eta: &dyn EtaModel) -> Win
         } else {
             search.row(pending, eta, |driver| !taken[driver as usize], &mut buffers)
         };
-        let choice = match searched {
-            Err(reason) => Err(reason.into()),
-            Ok(()) => {
-                edges += buffers.row.len();
-                let best = buffers.row.iter().min_by_key(|c| (c.cost, c.driver));
-                best.filter(|c| c.cost < limit)
-                    .copied()
-                    .ok_or(Reason::NotWorthIt)
-            }
-        };
+        let choice = searched.map_err(Reason::from).and_then(|()| {
+            edges += buffers.row.len();
+            let best = buffers.row.iter().min_by_key(|c| (c.cost, c.driver));
+            best.filter(|c| c.cost < limit)
+                .copied()
+                .ok_or(Reason::NotWorthIt)
+        });
         if let Ok(Candidate { driver, .. }) = choice {
             taken[driver as usize] = true;
             free -= 1;

@@ -109,7 +109,7 @@ struct RequestEntry {
     max_pickup_eta_s: Option<f64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     exclude_driver_ids: Vec<DriverId>,
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     left_over: u32,
 }
 
@@ -151,10 +151,6 @@ struct EtaEntry {
 #[serde(rename_all = "snake_case")]
 enum EtaModelName {
     StraightLine,
-}
-
-fn is_zero(n: &u32) -> bool {
-    *n == 0
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

@@ -71,6 +71,8 @@ pub struct Kpis {
     pub en_route_share: Option<f64>,
     /// Windows with at least one pending request.
     pub windows: usize,
+    /// Those of them with more pending requests than a snapshot takes.
+    pub windows_deferring: usize,
     /// Solve times; absent where nothing was solved.
     pub solve_ms: SolveTimes,
 }
@@ -139,6 +141,7 @@ impl Kpis {
             utilisation: ratio(trip_s, driver_s),
             en_route_share: ratio(en_route_s, driver_s),
             windows: run.windows.len(),
+            windows_deferring: run.windows.iter().filter(|row| row.deferred > 0).count(),
             solve_ms: SolveTimes::of(solve_ms),
         }
     }

@@ -127,6 +127,13 @@ fn write_runs(text: &mut String, runs: &[Kpis]) {
         "\npickup and wait: of served riders. rider cost: the mean wait with each lost rider counted as the\n\
          longest wait and pickup. empty km: share of all kilometres. on trips: share of driver time.\n",
     );
+    for kpis in runs.iter().filter(|kpis| kpis.windows_deferring > 0) {
+        let _ = writeln!(
+            text,
+            "{}: {} of {} windows had more requests than max_snapshot_requests and took the oldest",
+            kpis.policy, kpis.windows_deferring, kpis.windows
+        );
+    }
     for policy in Policy::ALL {
         if runs.iter().any(|kpis| kpis.is_of(policy)) {
             let _ = writeln!(text, "{:<12} {}", policy.name(), policy.describe());

@@ -51,6 +51,8 @@ pub struct WindowRow {
     pub closed_at: UnixMs,
     /// Pending requests.
     pub requests: u32,
+    /// Those of them beyond the snapshot.
+    pub deferred: u32,
     /// Drivers that could be chosen.
     pub drivers: u32,
     /// Candidate edges.
@@ -360,6 +362,8 @@ impl<'a> World<'a> {
         self.run.windows.push(WindowRow {
             closed_at: close,
             requests: self.pending.len() as u32,
+            deferred: (self.pending.len() as u32)
+                .saturating_sub(self.scenario.config.max_snapshot_requests),
             drivers: decision.drivers as u32,
             edges: decision.edges as u32,
             assigned: decision.assignments.len() as u32,
