@@ -28,6 +28,15 @@ impl Position {
         }
     }
 
+    /// A place whose cell is known already, as that of a driver who has not crossed into another.
+    pub fn in_cell(place: Place, cell: CellIndex) -> Self {
+        Self {
+            place,
+            sphere: place.on_sphere(),
+            cell,
+        }
+    }
+
     /// The place.
     pub const fn place(&self) -> Place {
         self.place
