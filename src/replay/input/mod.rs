@@ -12,6 +12,7 @@ mod csv_rows;
 mod date_order;
 mod demand;
 mod error;
+mod fields;
 mod fleet;
 mod identity;
 mod open;

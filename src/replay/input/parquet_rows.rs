@@ -5,6 +5,7 @@
 
 use std::{
     fs::File,
+    panic::{self, AssertUnwindSafe},
     path::{Path, PathBuf},
 };
 
@@ -19,8 +20,10 @@ use parquet::{
 
 use super::{
     cells::Cell,
-    columns::{Columns, FIELDS, Field},
+    columns::Columns,
+    csv_rows::header_text,
     error::InputError,
+    fields::{FIELDS, Field},
 };
 
 /// Rows decoded at once.
@@ -59,7 +62,7 @@ impl ParquetRows {
     /// # Errors
     /// The file is damaged or cut short.
     pub(crate) fn new(path: &Path, file: File) -> Result<Self, InputError> {
-        let reader = SerializedFileReader::new(file).map_err(|error| damaged(path, &error))?;
+        let reader = guarded(path, || SerializedFileReader::new(file))?;
         let schema = reader.metadata().file_metadata().schema_descr();
         let flat = schema
             .columns()
@@ -77,7 +80,10 @@ impl ParquetRows {
 
     /// The names of the columns.
     pub(crate) fn header(&self) -> Vec<String> {
-        self.flat.iter().map(|(_, name)| name.clone()).collect()
+        self.flat
+            .iter()
+            .map(|(_, name)| header_text(name))
+            .collect()
     }
 
     /// The first of the time columns that holds instants, so that no time zone is applied to it.
@@ -109,16 +115,13 @@ impl ParquetRows {
         self.check_types(columns)?;
         let groups = self.reader.num_row_groups();
         for number in 0..groups {
-            let group = self
-                .reader
-                .get_row_group(number)
-                .map_err(|e| self.damaged(&e))?;
+            self.check_ranges(number)?;
+            let group = guarded(&self.file, || self.reader.get_row_group(number))?;
             let mut readers = Vec::new();
             for field in Field::ALL {
                 if let Some(i) = columns.index(field) {
-                    let reader = group
-                        .get_column_reader(self.flat[i].0)
-                        .map_err(|e| self.damaged(&e))?;
+                    let column = self.flat[i].0;
+                    let reader = guarded(&self.file, || group.get_column_reader(column))?;
                     readers.push((field, CellReader::new(reader, &self.descriptor(i))));
                 }
             }
@@ -126,7 +129,7 @@ impl ParquetRows {
             while left > 0 {
                 let batch = left.min(BATCH);
                 for (_, reader) in &mut readers {
-                    reader.fill(batch).map_err(|e| self.damaged(&e))?;
+                    guarded(&self.file, || reader.fill(batch))?;
                 }
                 for row in 0..batch {
                     let mut cells = [Cell::Missing; FIELDS];
@@ -172,15 +175,37 @@ impl ParquetRows {
         Ok(())
     }
 
-    fn damaged(&self, error: &ParquetError) -> InputError {
-        damaged(&self.file, error)
+    /// Where the bytes of a column lie must be said in positive numbers: the decoder insists.
+    fn check_ranges(&self, group: usize) -> Result<(), InputError> {
+        let columns = self.reader.metadata().row_group(group).columns();
+        let negative = columns.iter().any(|column| {
+            let start = column
+                .dictionary_page_offset()
+                .unwrap_or(column.data_page_offset());
+            start < 0 || column.compressed_size() < 0
+        });
+        if negative || columns.len() <= self.flat.last().map_or(0, |(last, _)| *last) {
+            return Err(damaged(&self.file, "its columns lie nowhere"));
+        }
+        Ok(())
     }
 }
 
-fn damaged(file: &Path, error: &ParquetError) -> InputError {
+/// Runs a step of the decoder, which panics on some kinds of damage instead of saying so.
+fn guarded<T>(
+    file: &Path,
+    step: impl FnOnce() -> Result<T, ParquetError>,
+) -> Result<T, InputError> {
+    match panic::catch_unwind(AssertUnwindSafe(step)) {
+        Ok(done) => done.map_err(|error| damaged(file, &error.to_string())),
+        Err(_) => Err(damaged(file, "the Parquet decoder gave up on it")),
+    }
+}
+
+fn damaged(file: &Path, detail: &str) -> InputError {
     InputError::Damaged {
         file: file.into(),
-        detail: error.to_string(),
+        detail: header_text(detail),
     }
 }
 

@@ -130,6 +130,10 @@ impl InputReport {
 }
 
 /// Whole seconds as `60s`, else `1ms`.
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands the field by reference"
+)]
 fn step_text<S: Serializer>(step: &DurationMs, s: S) -> Result<S::Ok, S::Error> {
     let ms = step.get();
     if ms % 1000 == 0 && ms > 0 {
