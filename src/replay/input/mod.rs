@@ -17,6 +17,7 @@ mod fleet;
 mod identity;
 mod open;
 mod options;
+mod parquet_cells;
 mod parquet_rows;
 mod read;
 mod report;

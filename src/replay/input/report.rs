@@ -6,8 +6,8 @@ use serde::{Serialize, Serializer};
 
 use crate::domain::{DurationMs, UnixMs};
 
-/// Why a row was not used. Every row read is used, or counted under exactly one of these: the
-/// first that applies, in the order of the variants.
+/// Why a row was not used. Every row read is used, or counted under exactly one of these: its time
+/// is judged before its id, then the pickup, the drop-off, and last what only other rows show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Reason {
