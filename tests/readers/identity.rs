@@ -122,6 +122,23 @@ fn the_same_file_twice_is_refused() {
     assert!(said.ends_with("is given twice"), "{said}");
 }
 
+#[test]
+fn the_order_of_the_files_changes_nothing() {
+    let header = "pickup_datetime,pickup_lat,pickup_lng,dropoff_lat,dropoff_lng\n";
+    let one = file(
+        "a.csv",
+        format!("{header}01/02/2013,1,1,1,1\n01/13/2013,1,1,1,1\n"),
+    );
+    // Its own dates would not tell their order: the column is one over both files.
+    let two = file("b.csv", format!("{header}03/04/2013,1,1,1,1\n"));
+    let read = |files: [&std::path::PathBuf; 2]| {
+        read_demand(&files.map(Clone::clone), &options(), &|_, _| {}).unwrap()
+    };
+    let straight = read([&one.path, &two.path]);
+    assert_eq!(straight.trips, read([&two.path, &one.path]).trips);
+    assert_eq!(straight.trips[2].requested_at.get(), 1_362_355_200_000);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
