@@ -604,12 +604,12 @@ impl Region {
         }
     }
 
-    /// Nobody confirmed in time.
-    pub(crate) fn expire_lease(&mut self, key: &ClaimKey, now: StoreTime) {
+    /// Nobody confirmed in time; or after data loss nobody knows of the offer.
+    pub(crate) fn expire_lease(&mut self, key: &ClaimKey, reason: Option<Reason>, now: StoreTime) {
         self.keep_apart(key, now);
         self.free(&key.driver_id, now);
         self.end_trace(&key.request_id, ClaimOutcome::LeaseExpired, now);
-        self.publish_claim(EventType::LeaseExpired, key, None, now);
+        self.publish_claim(EventType::LeaseExpired, key, reason, now);
         self.return_request(&key.request_id, now);
     }
 

@@ -223,7 +223,7 @@ impl Region {
             fence: claim.fence,
         };
         match claim.phase {
-            ClaimPhase::Offered { .. } => self.expire_lease(&key, now),
+            ClaimPhase::Offered { .. } => self.expire_lease(&key, Some(Reason::Reconciled), now),
             ClaimPhase::OnTrip { .. } => {
                 self.end_trip(&key, Reason::Reconciled, now);
             }
