@@ -588,8 +588,8 @@ impl Region {
             return;
         };
         record.claim = None;
-        let record = record.clone();
-        let goes_at = self.driver_goes_at(&record, now.ms());
+        let heard = record.presence.as_ref().map_or(now.ms(), |p| p.received_ms);
+        let goes_at = heard + self.rules.driver_ttl_ms;
         self.due.set(DueKey::Driver(driver.clone()), goes_at);
     }
 

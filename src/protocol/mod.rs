@@ -9,6 +9,7 @@
 //! quarantine are for.
 
 mod claim;
+mod codes;
 mod configure;
 mod driver;
 mod due;
