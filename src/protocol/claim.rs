@@ -588,8 +588,8 @@ impl Region {
             return;
         };
         record.claim = None;
-        let record = record.clone();
-        let goes_at = self.driver_goes_at(&record, now.ms());
+        let heard = record.presence.as_ref().map_or(now.ms(), |p| p.received_ms);
+        let goes_at = heard + self.rules.driver_ttl_ms;
         self.due.set(DueKey::Driver(driver.clone()), goes_at);
     }
 
@@ -604,12 +604,12 @@ impl Region {
         }
     }
 
-    /// Nobody confirmed in time.
-    pub(crate) fn expire_lease(&mut self, key: &ClaimKey, now: StoreTime) {
+    /// Nobody confirmed in time; or after data loss nobody knows of the offer.
+    pub(crate) fn expire_lease(&mut self, key: &ClaimKey, reason: Option<Reason>, now: StoreTime) {
         self.keep_apart(key, now);
         self.free(&key.driver_id, now);
         self.end_trace(&key.request_id, ClaimOutcome::LeaseExpired, now);
-        self.publish_claim(EventType::LeaseExpired, key, None, now);
+        self.publish_claim(EventType::LeaseExpired, key, reason, now);
         self.return_request(&key.request_id, now);
     }
 

@@ -9,11 +9,16 @@
 //! quarantine are for.
 
 mod claim;
+mod codes;
 mod configure;
 mod driver;
 mod due;
 mod generation;
+#[cfg(any(test, feature = "conformance"))]
+pub mod history;
+pub mod invariants;
 mod leadership;
+mod ledger;
 mod mutation;
 mod operations;
 mod outbox;
@@ -23,6 +28,8 @@ mod region;
 mod report;
 mod request;
 pub mod rules;
+#[cfg(any(test, feature = "conformance"))]
+pub mod simulation;
 mod sweep;
 mod view;
 mod window;
@@ -42,6 +49,7 @@ pub use leadership::{
     AcquireLeadership, Leader, Leadership, LeadershipRefusal, Leads, MAX_LEADER_LEASE_MS,
     RenewLeadership, ResignLeadership,
 };
+pub use ledger::{HeldClaim, Ledger, LedgerRequest};
 pub use mutation::Mutation;
 pub use operations::{Answer, Command};
 pub use outbox::{

@@ -46,7 +46,7 @@ impl Region {
             fence: claim.fence,
         };
         match claim.phase {
-            ClaimPhase::Offered { .. } => self.expire_lease(&key, now),
+            ClaimPhase::Offered { .. } => self.expire_lease(&key, None, now),
             ClaimPhase::OnTrip { .. } => {
                 self.end_trip(&key, Reason::TripTimeout, now);
             }
@@ -115,7 +115,7 @@ impl Region {
                 request_id: claim.request_id,
                 fence: claim.fence,
             };
-            self.expire_lease(&key, now);
+            self.expire_lease(&key, None, now);
             return;
         }
         self.touch_driver(id, now);

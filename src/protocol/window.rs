@@ -267,12 +267,9 @@ impl Region {
             return *seq;
         }
         let seq = self.last_window.next();
-        if self.quarantine(now).is_some() {
-            // no windows in a quarantine: the next one decides what waits
+        if self.quarantine(now).is_some() || self.windows.len() >= MAX_UNSEALED_WINDOWS {
+            // no windows in a quarantine, nor more than may be: the next one decides what waits
             return seq;
-        }
-        if self.windows.len() >= MAX_UNSEALED_WINDOWS {
-            self.seal_by_nobody(now);
         }
         let anchor = *self.anchor.get_or_insert(ms);
         let closes_at_ms = next_close(anchor, self.rules.window_ms, ms);
@@ -299,6 +296,10 @@ impl Region {
 
     /// A request arrives: it belongs to the collecting window, which may close early for it.
     pub(crate) fn arrive(&mut self, now: StoreTime) -> IntakePlace {
+        let closed = |window: &WindowRecord| window.closes_at_ms <= now.ms();
+        if self.windows.len() >= MAX_UNSEALED_WINDOWS && self.windows.values().all(closed) {
+            self.seal_by_nobody(now);
+        }
         let window_seq = self.collecting(now);
         let (max_requests, min_window_ms) = (self.rules.max_requests, self.rules.min_window_ms);
         let Some(window) = self.windows.get_mut(&window_seq) else {

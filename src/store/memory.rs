@@ -118,7 +118,8 @@ impl MemoryStore {
             known: held.known,
             store_id: Arc::clone(&self.store_id),
         };
-        let mut region = held.region.take().unwrap_or_else(|| {
+        let held_region = &mut *held;
+        let region = held_region.region.get_or_insert_with(|| {
             Region::missing(
                 id.clone(),
                 self.options.rules.clone(),
@@ -126,19 +127,11 @@ impl MemoryStore {
                 &context,
             )
         });
-        let answer = if context
-            .known
-            .is_none_or(|known| known == region.generation())
-        {
-            region.apply(command, &context)
-        } else {
-            // what this node knew is over: go on under the present generation
-            context.known = Some(region.generation());
-            region.apply(command, &context)
-        };
-        held.known = Some(region.generation());
-        let signal = signal_of(&region);
-        held.region = Some(region);
+        // one process: whatever generation the region is in, this node knows it
+        context.known = Some(region.generation());
+        held_region.known = context.known;
+        let answer = region.apply(command, &context);
+        let signal = signal_of(region);
         drop(held);
         cell.signal.send_if_modified(|last| {
             let changed = *last != signal;
