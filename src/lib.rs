@@ -8,6 +8,7 @@ pub mod domain;
 pub mod eta;
 pub mod generate;
 pub mod protocol;
+pub mod record;
 pub mod replay;
 pub mod store;
 pub mod supply;
