@@ -9,6 +9,7 @@ pub mod eta;
 pub mod generate;
 pub mod leadership;
 pub mod protocol;
+pub mod record;
 pub mod replay;
 pub mod store;
 pub mod supply;

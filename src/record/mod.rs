@@ -1,0 +1,22 @@
+//! The record of a live node: what it took in and what it decided, as a log that can be replayed.
+
+mod block;
+mod coalesce;
+mod entry;
+mod files;
+mod recorder;
+mod segments;
+mod store;
+mod wire;
+mod wire_decision;
+mod writer;
+
+pub use entry::{
+    CommandEntry, End, Entry, Gap, GapCause, Header, LOG_FORMAT, Lost, RecordedWindow, SupplyEntry,
+    WindowEntry, WindowSource,
+};
+pub use files::is_record;
+pub use recorder::{
+    MIN_MAX_BYTES, OnTrouble, RecordOptions, RecordStats, RecordTrouble, Recorder,
+};
+pub use store::RecordingStore;
