@@ -47,6 +47,7 @@ fn node(store: &Arc<dyn Store>, decider: impl Decider + 'static) -> Arc<Node> {
         store: store.clone(),
         decider: Arc::new(decider),
         clock: Arc::new(SystemClock),
+        recorder: None,
         times: LeaseTimes {
             retry: Duration::from_millis(100),
             ..LeaseTimes::default()

@@ -16,7 +16,5 @@ pub use entry::{
     WindowEntry, WindowSource,
 };
 pub use files::is_record;
-pub use recorder::{
-    MIN_MAX_BYTES, OnTrouble, RecordOptions, RecordStats, RecordTrouble, Recorder,
-};
+pub use recorder::{MIN_MAX_BYTES, OnTrouble, RecordOptions, RecordStats, RecordTrouble, Recorder};
 pub use store::RecordingStore;

@@ -24,6 +24,7 @@ use crate::{
     protocol::{
         PairOutcome, ReportSource, Seal, Snapshot, TakeWindow, TakenWindow, Taker, WindowRefusal,
     },
+    record::{Recorder, WindowEntry, WindowSource},
     store::{Clock, RegionSignal, Store, StoreError},
 };
 
@@ -35,6 +36,8 @@ pub(super) struct RegionContext {
     pub(super) decider: Arc<dyn Decider>,
     /// Tells when to wake; what counts is the store's clock.
     pub(super) clock: Arc<dyn Clock>,
+    /// Where decided windows are recorded.
+    pub(super) recorder: Option<Recorder>,
 }
 
 /// Why a window was not decided by this node.
@@ -236,7 +239,26 @@ async fn decide_window(
         body: report.body(),
         decisions: report.decisions(),
     };
-    seal_window(context, seal).await
+    let sealed = seal_window(context, seal).await;
+    // what was claimed is claimed, whoever seals
+    if let Some(recorder) = &context.recorder {
+        let lost: Vec<RequestId> = lost.into_iter().collect();
+        recorder.window(WindowEntry {
+            region: &context.region,
+            window_seq: Some(seq),
+            window_id: None,
+            source: if cause.is_none() {
+                WindowSource::Batch
+            } else {
+                WindowSource::Fallback
+            },
+            snapshot: &decided.snapshot,
+            decision: first,
+            claim_lost: &lost,
+            repaired: repaired.as_ref(),
+        });
+    }
+    sealed
 }
 
 /// Seals, asking again while the outcome is not known: the repeat gets the first report.

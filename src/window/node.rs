@@ -22,6 +22,7 @@ use super::{
 use crate::{
     domain::{NodeId, RegionId},
     leadership::{self, Lead, LeaseTimes},
+    record::Recorder,
     store::{Clock, RegionSignal, Store},
 };
 
@@ -37,6 +38,8 @@ pub struct NodeOptions {
     pub clock: Arc<dyn Clock>,
     /// Times of its leaderships.
     pub times: LeaseTimes,
+    /// Where decided windows are recorded, if anywhere.
+    pub recorder: Option<Recorder>,
 }
 
 /// A running node. It works until [`Node::finish`].
@@ -175,12 +178,14 @@ impl Node {
             decider,
             clock,
             times,
+            recorder,
         } = &self.options;
         let context = RegionContext {
             store: store.clone(),
             region: region.clone(),
             decider: decider.clone(),
             clock: clock.clone(),
+            recorder: recorder.clone(),
         };
         let stop = || self.stop.subscribe();
         tokio::spawn(leader::lead(

@@ -18,10 +18,11 @@ use super::{
 };
 use crate::{
     decision::{Assignment, WindowDecision, WindowSnapshot, decide_oldest_first},
-    domain::DriverId,
+    domain::{DriverId, RequestId},
     eta::StraightLine,
     leadership::draw_nonce,
     protocol::{PairOutcome, ReportSource, Seal, Snapshot, Sweep, Taker},
+    record::{WindowEntry, WindowSource},
     store::{RegionSignal, WindowSignal},
 };
 
@@ -125,10 +126,11 @@ async fn take_over(context: &RegionContext, missed: WindowSignal) -> Result<(), 
     let mut lost_drivers = BTreeSet::new();
     let mut round = 0;
     let decision = loop {
-        let (decision, attempts) = decide(context, read, &mut lost_drivers, &mut times).await?;
+        let (snapshot, decision) = decide(context, read, &lost_drivers, &mut times).await?;
         let claimed = claims.claim(&decision.assignments).await?;
         let lost = lost_requests(&claimed);
         claim_lost += lost.len() as u32;
+        record_round(context, missed, &snapshot, &decision, &lost);
         let (kept, gone): (Vec<_>, Vec<_>) = decision
             .assignments
             .iter()
@@ -138,7 +140,7 @@ async fn take_over(context: &RegionContext, missed: WindowSignal) -> Result<(), 
         lost_drivers.extend(gone.into_iter().map(|pair| pair.driver_id));
         outcomes.extend(claimed);
         round += 1;
-        if lost.is_empty() || round >= attempts {
+        if lost.is_empty() || round >= snapshot.config().max_attempts {
             break decision;
         }
         // only what is still pending is read again
@@ -164,6 +166,30 @@ async fn take_over(context: &RegionContext, missed: WindowSignal) -> Result<(), 
         },
     )
     .await
+}
+
+/// Each round of a take-over is recorded for itself, since each is decided on its own snapshot.
+fn record_round(
+    context: &RegionContext,
+    missed: WindowSignal,
+    snapshot: &WindowSnapshot,
+    decision: &WindowDecision,
+    lost: &BTreeSet<RequestId>,
+) {
+    let Some(recorder) = &context.recorder else {
+        return;
+    };
+    let lost: Vec<RequestId> = lost.iter().cloned().collect();
+    recorder.window(WindowEntry {
+        region: &context.region,
+        window_seq: Some(missed.seq),
+        window_id: None,
+        source: WindowSource::Fallback,
+        snapshot,
+        decision,
+        claim_lost: &lost,
+        repaired: None,
+    });
 }
 
 /// What a take-over did before its seal.
@@ -218,23 +244,22 @@ async fn seal(
     Ok(())
 }
 
-/// The greedy decision of what is pending, without the drivers lost in earlier rounds; and how many
-/// rounds a request may have.
+/// The greedy decision of what is pending, without the drivers lost in earlier rounds.
 async fn decide(
     context: &RegionContext,
     read: Box<Snapshot>,
-    lost_drivers: &mut BTreeSet<DriverId>,
+    lost_drivers: &BTreeSet<DriverId>,
     times: &mut PhaseTimes,
-) -> Result<(WindowDecision, u32), WindowError> {
+) -> Result<(Arc<WindowSnapshot>, WindowDecision), WindowError> {
     let region = context.region.clone();
     let lost = lost_drivers.clone();
     let started = Instant::now();
     let decided = spawn_blocking(move || {
         let mut read = read;
         read.drivers.retain(|driver| !lost.contains(&driver.id));
-        let snapshot: Arc<WindowSnapshot> = Arc::new(window_snapshot(&region, &read));
+        let snapshot = Arc::new(window_snapshot(&region, &read));
         let decision = decide_oldest_first(&snapshot, &StraightLine::of(snapshot.config()));
-        (decision, snapshot.config().max_attempts)
+        (snapshot, decision)
     });
     let decided = decided.await.map_err(|_| WindowError::Panicked)?;
     times.solve += started.elapsed();
