@@ -24,10 +24,7 @@ const BIDS_PER_NODE: usize = 8;
 /// Bids of an [`auction`] for each near node of the side, at most.
 const AUCTION_BIDS_PER_NODE: usize = 100;
 
-/// An auction raises by this many times the usual step between the first few choices of a node.
-/// Measured on balanced windows: half of it takes 20–40 % more instructions, half more than it
-/// makes little difference.
-const RAISE_STEPS: i128 = 2;
+/// First choices of a node that are compared to see what separates them.
 const CHOICES_COMPARED: usize = 4;
 
 /// Units of work for one bid.
@@ -94,20 +91,20 @@ pub(crate) fn auction<W: Weight>(
     (!over).then_some(())
 }
 
-/// A raise that moves prices fast without overshooting: about what separates a node's choices.
-pub(crate) fn usual_raise<W: Weight>(near: &Side<W>) -> W {
+/// What separates one of a near node's first choices from the next, on average; at least 1.
+pub(crate) fn usual_step<W: Weight>(near: &Side<W>) -> i64 {
     let (mut total, mut steps) = (0_i128, 0_i128);
     for node in 0..near.len() as u32 {
         let row = near.row(node);
-        let weight = |edge: Option<&W::Packed>| edge.map(|&edge| W::of_edge(edge).0.widen());
         let compared = &row[..row.len().min(CHOICES_COMPARED)];
-        if let (Some(first), Some(last)) = (weight(compared.first()), weight(compared.last())) {
-            total += i128::from(first - last);
+        if let (Some(&first), Some(&last)) = (compared.first(), compared.last()) {
+            total += i128::from((W::of_edge(first).0 - W::of_edge(last).0).widen());
             steps += compared.len() as i128 - 1;
         }
     }
-    W::narrow((total * RAISE_STEPS / steps.max(1)).max(1) as i64)
+    (total / steps.max(1)).max(1) as i64
 }
+
 /// One bid. Returns the near node that lost its pair, or [`FREE`], and whether the price rose.
 fn place_bid<W: Weight>(
     near: &mut Side<W>,
