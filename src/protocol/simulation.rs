@@ -12,7 +12,9 @@ use rand_chacha::{
 };
 
 use super::{
-    claim::{ClaimKey, Complete, Confirm, Extend, Release, ReleaseReason, TripOutcome},
+    claim::ClaimKey,
+    claim_batch::{BatchAnswer, ClaimBatch, ClaimPair, PairOutcome},
+    claim_calls::{Complete, Confirm, Extend, Release, ReleaseReason, TripOutcome},
     configure::Configure,
     driver::{DriverStatus, Ping, Pings, RemoveDriver},
     generation::StoreContext,
@@ -28,9 +30,7 @@ use super::{
     request::{CancelRequest, Fingerprint, Intake, RequestDraft},
     rules::RegionRules,
     sweep::Sweep,
-    window::{
-        BatchAnswer, ClaimBatch, ClaimPair, Owner, PairOutcome, TakeWindow, Taker, WindowPhase,
-    },
+    window::{Owner, TakeWindow, Taker, WindowPhase},
 };
 use crate::domain::{
     ConfigVersion, CostMs, DriverId, Epoch, Fence, NodeId, Nonce, Place, RegionId, RequestId,
@@ -215,7 +215,7 @@ impl World {
                 claim: self.key()?,
                 lease_ms: ms(i64::from(self.below(80_000))),
             }),
-            51..=61 => self.take(region)?,
+            51..=61 => self.take(region),
             62..=73 => self.claim(region)?,
             74..=78 => self.seal(region)?,
             79..=84 => self.own_window(region),
@@ -237,7 +237,7 @@ impl World {
         ping
     }
 
-    fn take(&mut self, region: &Region) -> Option<Command> {
+    fn take(&mut self, region: &Region) -> Command {
         let window_seq = match region.windows().next() {
             Some(window) if !self.chance(10) => {
                 // nodes wait for a close; so time passes here, to it or beyond
@@ -262,7 +262,7 @@ impl World {
                 nonce: self.nonce(),
             },
         };
-        Some(Command::TakeWindow(TakeWindow { window_seq, taker }))
+        Command::TakeWindow(TakeWindow { window_seq, taker })
     }
 
     fn owner(&mut self, region: &Region) -> Option<(WindowSeq, Owner)> {
