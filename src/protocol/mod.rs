@@ -68,8 +68,8 @@ pub use reconcile::{Reconcile, ReconcileAnswer, ReconcileRefusal, Restored, Trip
 pub use region::{Counters, Region, Step};
 pub use report::{ReportBody, ReportSource, Reports, Seal, SealedWindow, WindowReport};
 pub use request::{
-    CancelRefusal, CancelRequest, Cancelled, Fingerprint, Intake, IntakeAnswer, IntakePlace,
-    IntakeRefusal, RequestDraft, RequestRecord, RequestState, Taken,
+    CancelRefusal, CancelRequest, Cancelled, Fingerprint, FingerprintError, Intake, IntakeAnswer,
+    IntakePlace, IntakeRefusal, RequestDraft, RequestRecord, RequestState, Taken,
 };
 pub use rules::{RegionRules, RulesError};
 pub use sweep::{Sweep, Swept};
