@@ -1,13 +1,14 @@
 //! The codes by which clients know refusals, as the HTTP interface spells them.
 
 use super::{
-    claim::ClaimRefusal,
+    claim_batch::PairLoss,
+    claim_calls::ClaimRefusal,
     configure::ConfigureRefusal,
     driver::{EntryCode, RemoveDriverRefusal},
     own_window::OwnRefusal,
     reconcile::ReconcileRefusal,
     request::{CancelRefusal, IntakeRefusal},
-    window::{PairLoss, WindowRefusal},
+    window::WindowRefusal,
 };
 
 macro_rules! codes {

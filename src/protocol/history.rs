@@ -7,7 +7,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    claim::{ClaimAnswer, ClaimKey},
+    claim::ClaimKey,
+    claim_batch::BatchAnswer,
+    claim_calls::ClaimAnswer,
     driver::DriverStatus,
     invariants::{self, Breach, Invariant, hold},
     ledger::Ledger,
@@ -18,7 +20,7 @@ use super::{
     report::WindowReport,
     request::{Fingerprint, RequestState, Taken},
     rules::{CONFIRM_MARGIN_MS, MAX_LEASE_MS},
-    window::{BatchAnswer, Holder, Owner, TakeWindow, TakenWindow, Taker, WindowPhase},
+    window::{Holder, Owner, TakeWindow, TakenWindow, Taker, WindowPhase, WindowRecord},
 };
 use crate::domain::{
     DriverId, DurationMs, Epoch, Fence, Nonce, RequestId, RiderId, StoreTime, UnixMs, WindowId,
@@ -76,9 +78,10 @@ impl Before {
                 .filter_map(|(id, d)| d.presence.as_ref().map(|p| (id.clone(), p.at_ms)))
                 .collect(),
             overdue: match command {
-                Command::TakeWindow(take) => {
-                    region.windows.get(&take.window_seq).map(|w| w.overdue_at())
-                }
+                Command::TakeWindow(take) => region
+                    .windows
+                    .get(&take.window_seq)
+                    .map(WindowRecord::overdue_at),
                 _ => None,
             },
             own: match command {
@@ -133,7 +136,7 @@ impl History {
         }
         invariants::check(after, &self.ledger)?;
         self.check_ages(after)?;
-        self.check_returned(events, after, now)?;
+        check_returned(events, after, now)?;
         self.check_pings(before, after, now)?;
         self.check_answer(before, command, answer, after, now)
     }
@@ -329,26 +332,6 @@ impl History {
         Ok(())
     }
 
-    /// A request that lost its driver after its deadline does not wait on.
-    fn check_returned(
-        &self,
-        events: &[Event],
-        after: &Region,
-        now: StoreTime,
-    ) -> Result<(), Breach> {
-        for event in events {
-            let lost = matches!(event.kind, EventType::Released | EventType::LeaseExpired);
-            let Some(id) = event.request_id.as_ref().filter(|_| lost) else {
-                continue;
-            };
-            let waits = after.requests().get(id).is_some_and(|request| {
-                request.state == RequestState::Pending && now.ms() > request.deadline_ms
-            });
-            hold!(Inv6, !waits, "request {id} waits on after its deadline");
-        }
-        Ok(())
-    }
-
     fn check_pings(
         &mut self,
         before: &Before,
@@ -395,6 +378,7 @@ impl History {
             return self.check_claim_call(after, verb, key, answer);
         }
         let quarantined = after.quarantine(now).is_some();
+        self.check_own(before, command, answer, after, quarantined)?;
         match (command, answer) {
             (Command::Intake(_), Answer::Intake(Ok(taken))) => {
                 hold!(Inv6, !quarantined, "requests were taken in a quarantine");
@@ -450,6 +434,17 @@ impl History {
                     .insert(seal.window_seq, (seal.owner, Arc::clone(report)));
                 Ok(())
             }
+            _ => self.check_leadership(command, answer, now),
+        }
+    }
+
+    fn check_leadership(
+        &mut self,
+        command: &Command,
+        answer: &Answer,
+        now: StoreTime,
+    ) -> Result<(), Breach> {
+        match (command, answer) {
             (Command::Acquire(ask), Answer::Acquire(Ok(leads))) => {
                 let rival = self
                     .leader
@@ -470,6 +465,19 @@ impl History {
                 self.leader = None;
                 Ok(())
             }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_own(
+        &mut self,
+        before: &Before,
+        command: &Command,
+        answer: &Answer,
+        after: &Region,
+        quarantined: bool,
+    ) -> Result<(), Breach> {
+        match (command, answer) {
             (Command::BeginOwn(begin), Answer::BeginOwn(Ok(begun))) => {
                 hold!(
                     Inv4,
@@ -637,6 +645,21 @@ impl History {
         }
         Ok(())
     }
+}
+
+/// A request that lost its driver after its deadline does not wait on.
+fn check_returned(events: &[Event], after: &Region, now: StoreTime) -> Result<(), Breach> {
+    for event in events {
+        let lost = matches!(event.kind, EventType::Released | EventType::LeaseExpired);
+        let Some(id) = event.request_id.as_ref().filter(|_| lost) else {
+            continue;
+        };
+        let waits = after.requests().get(id).is_some_and(|request| {
+            request.state == RequestState::Pending && now.ms() > request.deadline_ms
+        });
+        hold!(Inv6, !waits, "request {id} waits on after its deadline");
+    }
+    Ok(())
 }
 
 fn claim_key(command: &Command) -> Option<(&'static str, &ClaimKey)> {

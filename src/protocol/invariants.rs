@@ -66,6 +66,7 @@ macro_rules! hold {
         }
     };
 }
+#[cfg(any(test, feature = "conformance"))]
 pub(crate) use hold;
 
 /// INV-1: both sides of every claim name each other, and nothing else is held.

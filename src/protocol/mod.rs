@@ -9,6 +9,8 @@
 //! quarantine are for.
 
 mod claim;
+mod claim_batch;
+mod claim_calls;
 mod codes;
 mod configure;
 mod driver;
@@ -23,6 +25,7 @@ mod mutation;
 mod operations;
 mod outbox;
 mod own_window;
+mod query;
 mod reconcile;
 mod region;
 mod report;
@@ -34,9 +37,10 @@ mod sweep;
 mod view;
 mod window;
 
-pub use claim::{
-    Claim, ClaimAnswer, ClaimKey, ClaimOutcome, ClaimPhase, ClaimRefusal, ClaimState, ClaimTrace,
-    Complete, Confirm, Extend, Release, ReleaseReason, TripOutcome,
+pub use claim::{Claim, ClaimKey, ClaimOutcome, ClaimPhase, ClaimState, ClaimTrace};
+pub use claim_batch::{BatchAnswer, ClaimBatch, ClaimPair, PairLoss, PairOutcome};
+pub use claim_calls::{
+    ClaimAnswer, ClaimRefusal, Complete, Confirm, Extend, Release, ReleaseReason, TripOutcome,
 };
 pub use configure::{Configure, ConfigureRefusal, Configured, MAX_DOCUMENT_BYTES};
 pub use driver::{
@@ -59,20 +63,21 @@ pub use own_window::{
     BeginOwnWindow, ClaimOwnBatch, FinishOwnWindow, MAX_OWN_WORK_MS, OwnBegun, OwnClaimed, OwnPair,
     OwnPhase, OwnRefusal, OwnWindow,
 };
+pub use query::{MAX_LOOKED_AT, MAX_PAGE, Page, Query, Reply};
 pub use reconcile::{Reconcile, ReconcileAnswer, ReconcileRefusal, Restored, TripTold};
 pub use region::{Counters, Region, Step};
 pub use report::{ReportBody, ReportSource, Reports, Seal, SealedWindow, WindowReport};
 pub use request::{
-    CancelRefusal, CancelRequest, Cancelled, Fingerprint, Intake, IntakeAnswer, IntakePlace,
-    IntakeRefusal, RequestDraft, RequestRecord, RequestState, Taken,
+    CancelRefusal, CancelRequest, Cancelled, Fingerprint, FingerprintError, Intake, IntakeAnswer,
+    IntakePlace, IntakeRefusal, RequestDraft, RequestRecord, RequestState, Taken,
 };
 pub use rules::{RegionRules, RulesError};
 pub use sweep::{Sweep, Swept};
 pub use view::{
-    AssignmentView, ClaimView, DriverState, DriverView, MAX_LOOKED_AT, MAX_PAGE, Page, Query,
-    RegionView, Reply, ReportView, RequestView, Snapshot, SnapshotRequest, Supply,
+    AssignmentView, ClaimView, DriverState, DriverView, RegionView, ReportView, RequestView,
+    Snapshot, SnapshotRequest, Supply,
 };
 pub use window::{
-    BatchAnswer, ClaimBatch, ClaimPair, Holder, Owner, PairLoss, PairOutcome, TakeWindow,
-    TakenWindow, Taker, WindowPhase, WindowRecord, WindowRefusal, next_close,
+    Holder, Owner, TakeWindow, TakenWindow, Taker, WindowPhase, WindowRecord, WindowRefusal,
+    next_close,
 };

@@ -12,12 +12,14 @@ use rand_chacha::{
 };
 
 use super::{
-    claim::{ClaimKey, Complete, Confirm, Extend, Release, ReleaseReason, TripOutcome},
+    claim::ClaimKey,
+    claim_batch::{BatchAnswer, ClaimBatch, ClaimPair, PairOutcome},
+    claim_calls::{Complete, Confirm, Extend, Release, ReleaseReason, TripOutcome},
     configure::Configure,
     driver::{DriverStatus, Ping, Pings, RemoveDriver},
     generation::StoreContext,
     history::{Before, History, ms},
-    invariants::Breach,
+    invariants::{Breach, Invariant, hold},
     leadership::{AcquireLeadership, RenewLeadership, ResignLeadership},
     mutation::Mutation,
     operations::{Answer, Command},
@@ -28,9 +30,7 @@ use super::{
     request::{CancelRequest, Fingerprint, Intake, RequestDraft},
     rules::RegionRules,
     sweep::Sweep,
-    window::{
-        BatchAnswer, ClaimBatch, ClaimPair, Owner, PairOutcome, TakeWindow, Taker, WindowPhase,
-    },
+    window::{Owner, TakeWindow, Taker, WindowPhase},
 };
 use crate::domain::{
     ConfigVersion, CostMs, DriverId, Epoch, Fence, NodeId, Nonce, Place, RegionId, RequestId,
@@ -215,7 +215,7 @@ impl World {
                 claim: self.key()?,
                 lease_ms: ms(i64::from(self.below(80_000))),
             }),
-            51..=61 => self.take(region)?,
+            51..=61 => self.take(region),
             62..=73 => self.claim(region)?,
             74..=78 => self.seal(region)?,
             79..=84 => self.own_window(region),
@@ -237,7 +237,7 @@ impl World {
         ping
     }
 
-    fn take(&mut self, region: &Region) -> Option<Command> {
+    fn take(&mut self, region: &Region) -> Command {
         let window_seq = match region.windows().next() {
             Some(window) if !self.chance(10) => {
                 // nodes wait for a close; so time passes here, to it or beyond
@@ -262,7 +262,7 @@ impl World {
                 nonce: self.nonce(),
             },
         };
-        Some(Command::TakeWindow(TakeWindow { window_seq, taker }))
+        Command::TakeWindow(TakeWindow { window_seq, taker })
     }
 
     fn owner(&mut self, region: &Region) -> Option<(WindowSeq, Owner)> {
@@ -528,6 +528,7 @@ pub fn run(seed: u64, steps: u64, planted: Option<Mutation>) -> Result<Seen, (u6
             .check(&before, &command, &answer, &events, &region, world.now)
             .map_err(|breach| (step, breach))?;
     }
+    heal(&mut region, &mut history, &mut world, &mut context).map_err(|breach| (steps, breach))?;
     Ok(Seen {
         steps: history.steps,
         claims: booked_claims + history.ledger.claims,
@@ -535,6 +536,41 @@ pub fn run(seed: u64, steps: u64, planted: Option<Mutation>) -> Result<Seen, (u6
         stale: history.stale,
         losses,
     })
+}
+
+/// Everybody is gone, and only the sweep goes on: everything ends, and after its memory nothing is
+/// left but the region's versions, configuration and reports.
+fn heal(
+    region: &mut Region,
+    history: &mut History,
+    world: &mut World,
+    context: &mut StoreContext,
+) -> Result<(), Breach> {
+    for _ in 0..8 {
+        world.now = StoreTime::from_ms(world.now.ms() + ms(400_000));
+        context.now = world.now;
+        context.known = Some(region.generation());
+        for _ in 0..4 {
+            let command = Command::Sweep(Sweep {});
+            let before = Before::look(region, &command);
+            let last = region.last_event();
+            let Ok(answer) = region.apply(command.clone(), context) else {
+                continue;
+            };
+            let events: Vec<_> = region.outbox().since(last).cloned().collect();
+            region.forget_events();
+            history.check(&before, &command, &answer, &events, region, world.now)?;
+        }
+    }
+    let left = [
+        region.requests.len(),
+        region.drivers.len(),
+        region.pending.len(),
+        region.own_windows.len(),
+        region.due.len(),
+    ];
+    hold!(Inv8, left == [0; 5], "left for ever: {left:?}");
+    Ok(())
 }
 
 #[cfg(any(test, feature = "mutants"))]
@@ -593,6 +629,50 @@ mod tests {
         for seed in 0..20 {
             assert_eq!(run(seed, 300, None), run(seed, 300, None));
         }
+    }
+
+    /// What is sent to a store, recorded or replayed goes through JSON unharmed.
+    #[test]
+    fn commands_and_answers_survive_json() {
+        let mut kinds = std::collections::BTreeSet::new();
+        for seed in 0..200 {
+            let mut world = World::new(seed);
+            let mut context = StoreContext {
+                now: world.now,
+                known: None,
+                store_id: "s0".into(),
+            };
+            let name = RegionId::new("dhaka").unwrap();
+            let mut region = Region::fresh(name, lively_rules(), "{}".into(), &context);
+            for _ in 0..150 {
+                world.tick();
+                let command = world.next(&region);
+                context.now = world.now;
+                let answer = region.apply(command.clone(), &context).unwrap();
+                world.learn(&command, &answer);
+                kinds.insert(command.name());
+                let text = serde_json::to_string(&command).unwrap();
+                assert_eq!(
+                    serde_json::from_str::<Command>(&text).unwrap(),
+                    command,
+                    "{text}"
+                );
+                let text = serde_json::to_string(&answer).unwrap();
+                assert_eq!(
+                    serde_json::from_str::<Answer>(&text).unwrap(),
+                    answer,
+                    "{text}"
+                );
+            }
+            for event in region.outbox().since(crate::domain::EventId::default()) {
+                let text = serde_json::to_string(event).unwrap();
+                assert_eq!(
+                    serde_json::from_str::<super::super::Event>(&text).unwrap(),
+                    *event
+                );
+            }
+        }
+        assert_eq!(kinds.len(), 20, "{kinds:?}");
     }
 
     #[test]

@@ -124,7 +124,7 @@ impl Region {
         };
         let ends_at = match &record.claim {
             Some(claim) => claim.ends_at(),
-            None => self.driver_goes_at(record, now.ms()),
+            None => self.driver_goes_at(record).unwrap_or(now.ms()),
         };
         if ends_at <= now.ms() && record.claim.is_none() {
             self.drivers.remove(id);

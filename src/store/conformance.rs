@@ -7,6 +7,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::missing_panics_doc,
+    clippy::missing_errors_doc,
     reason = "a case fails by panicking, as every test does"
 )]
 
