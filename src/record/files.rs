@@ -32,7 +32,11 @@ pub(super) fn segment_name(number: u64) -> String {
 /// The name of a run: the node, then when the run began, so that names sort by time.
 pub(super) fn run_name(node: &NodeId, at: UnixMs) -> String {
     let instant = jiff::Timestamp::from_millisecond(at.get()).unwrap_or_default();
-    format!("{}{}", run_prefix(node), instant.strftime("%Y%m%dT%H%M%S%3fZ"))
+    format!(
+        "{}{}",
+        run_prefix(node),
+        instant.strftime("%Y%m%dT%H%M%S%3fZ")
+    )
 }
 
 /// A node's name for the file system: letters, digits, `.`, `_` and `-` as they are, the rest as
@@ -62,7 +66,9 @@ pub(super) fn runs_of(directory: &Path, node: &NodeId) -> io::Result<Vec<PathBuf
         let is_run = instant.is_some_and(|at| {
             at.len() == INSTANT
                 && at.ends_with('Z')
-                && at.bytes().all(|b| b.is_ascii_digit() || b == b'T' || b == b'Z')
+                && at
+                    .bytes()
+                    .all(|b| b.is_ascii_digit() || b == b'T' || b == b'Z')
         });
         if is_run && entry.file_type()?.is_dir() {
             runs.push(entry.path());

@@ -4,9 +4,13 @@ mod block;
 mod coalesce;
 mod entry;
 mod files;
+mod reader;
+mod recompute;
 mod recorder;
 mod segments;
 mod store;
+mod validity;
+mod verify;
 mod wire;
 mod wire_decision;
 mod writer;
@@ -16,7 +20,7 @@ pub use entry::{
     WindowEntry, WindowSource,
 };
 pub use files::is_record;
-pub use recorder::{
-    MIN_MAX_BYTES, OnTrouble, RecordOptions, RecordStats, RecordTrouble, Recorder,
-};
+pub use reader::{LogError, LogReader, MissingBlocks, Position, ReadAccount, TornTail};
+pub use recorder::{MIN_MAX_BYTES, OnTrouble, RecordOptions, RecordStats, RecordTrouble, Recorder};
 pub use store::RecordingStore;
+pub use verify::{BySource, Difference, Step, Tally, VerifyReport, verify};

@@ -289,7 +289,13 @@ impl Recorder {
     }
 
     /// Queues a message if there is room for it; counts it as lost if not.
-    fn admit(&self, region: &RegionId, weight: usize, lost: Lost, message: impl FnOnce() -> Message) {
+    fn admit(
+        &self,
+        region: &RegionId,
+        weight: usize,
+        lost: Lost,
+        message: impl FnOnce() -> Message,
+    ) {
         let inner = &*self.0;
         let queued = &inner.shared.queued;
         // one entry always fits, however heavy it is
@@ -308,7 +314,12 @@ impl Recorder {
     fn lose(&self, region: &RegionId, lost: Lost) {
         let inner = &*self.0;
         inner.shared.dropped.fetch_add(1, Ordering::Relaxed);
-        inner.lost.lock().entry(region.clone()).or_default().add(lost);
+        inner
+            .lost
+            .lock()
+            .entry(region.clone())
+            .or_default()
+            .add(lost);
         inner.any_lost.store(true, Ordering::Release);
     }
 

@@ -90,9 +90,9 @@ impl Segments {
 
     /// Whether the next block belongs into a new segment.
     pub(super) fn wants_new(&self, options: &RecordOptions) -> bool {
-        let most = options
-            .max_bytes
-            .map_or(options.segment_bytes, |max| options.segment_bytes.min(max / 4));
+        let most = options.max_bytes.map_or(options.segment_bytes, |max| {
+            options.segment_bytes.min(max / 4)
+        });
         self.current.as_ref().is_none_or(|current| {
             current.bytes > 0
                 && (current.bytes >= most || current.since.elapsed() >= options.segment_age)

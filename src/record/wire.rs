@@ -10,9 +10,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{
-    entry::{
-        CommandEntry, End, Gap, Header, RecordedWindow, SupplyEntry, WindowSource,
-    },
+    entry::{CommandEntry, End, Gap, Header, RecordedWindow, SupplyEntry, WindowSource},
     recorder::QueuedWindow,
     wire_decision::DecisionLine,
 };
@@ -22,7 +20,9 @@ use crate::{
         CoolDown, DriverSnapshot, Held, PendingRequest, Presence, RequestSnapshot, SnapshotEdge,
         TripEnd, WindowSnapshot, by_age,
     },
-    domain::{DriverId, DurationMs, RegionId, RequestId, UnixMs, VehicleClass, WindowId, WindowSeq},
+    domain::{
+        DriverId, DurationMs, RegionId, RequestId, UnixMs, VehicleClass, WindowId, WindowSeq,
+    },
     supply::Position,
 };
 
@@ -45,12 +45,12 @@ pub(super) enum Line {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WindowLine {
-    pub(super) region: RegionId,
+    region: RegionId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     window_seq: Option<WindowSeq>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     window_id: Option<WindowId>,
-    pub(super) source: WindowSource,
+    source: WindowSource,
     now_ms: UnixMs,
     seed: u64,
     /// Whether this is the whole snapshot.
@@ -185,6 +185,11 @@ impl WindowLine {
         line
     }
 
+    /// Which snapshots this one is told against: those of its region, own windows apart.
+    pub(super) fn base_key(&self) -> (RegionId, bool) {
+        (self.region.clone(), self.source == WindowSource::Own)
+    }
+
     /// The window that was told against `base`, which becomes the window's snapshot.
     ///
     /// # Errors
@@ -234,14 +239,20 @@ fn told_requests(
     snapshot: &WindowSnapshot,
     before: Option<&WindowSnapshot>,
 ) -> (Vec<RequestLine>, Vec<(RequestId, u32)>) {
-    let mut known = before.map_or(&[][..], WindowSnapshot::requests).iter().peekable();
+    let mut known = before
+        .map_or(&[][..], WindowSnapshot::requests)
+        .iter()
+        .peekable();
     let (mut told, mut kept) = (Vec::new(), Vec::new());
     for pending in snapshot.requests() {
         let request = &pending.request;
-        while known.next_if(|k| by_age(&k.request, request).is_lt()).is_some() {}
-        let same = known.peek().is_some_and(|k| {
-            Arc::ptr_eq(&k.request, request) || k.request == *request
-        });
+        while known
+            .next_if(|k| by_age(&k.request, request).is_lt())
+            .is_some()
+        {}
+        let same = known
+            .peek()
+            .is_some_and(|k| Arc::ptr_eq(&k.request, request) || k.request == *request);
         if same {
             kept.push((request.id.clone(), pending.left_over));
         } else {
@@ -259,7 +270,10 @@ fn told_drivers(
     snapshot: &WindowSnapshot,
     before: Option<&WindowSnapshot>,
 ) -> (Vec<DriverLine>, Vec<DriverId>) {
-    let mut known = before.map_or(&[][..], WindowSnapshot::drivers).iter().peekable();
+    let mut known = before
+        .map_or(&[][..], WindowSnapshot::drivers)
+        .iter()
+        .peekable();
     let (mut told, mut gone) = (Vec::new(), Vec::new());
     for driver in snapshot.drivers() {
         while let Some(left) = known.next_if(|k| k.id < driver.id) {

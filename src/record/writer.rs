@@ -192,7 +192,9 @@ impl Writer {
         match (command, answer) {
             (Command::Ping(pings), Answer::Ping(answer)) => {
                 let known = self.pings.entry(region);
-                known.or_insert_with(|| Coalesced::at(at)).add(at, pings, &answer);
+                known
+                    .or_insert_with(|| Coalesced::at(at))
+                    .add(at, pings, &answer);
             }
             (command, answer) => {
                 let lost = Lost {
@@ -273,7 +275,11 @@ impl Writer {
         self.filling.lines += 1;
         self.filling.fresh += lost.total();
         if let Some(region) = region {
-            self.filling.holds.entry(region.clone()).or_default().add(lost);
+            self.filling
+                .holds
+                .entry(region.clone())
+                .or_default()
+                .add(lost);
         }
         if self.filling.text.len() >= BLOCK_BYTES {
             self.write_block();
@@ -346,10 +352,18 @@ impl Writer {
     }
 
     fn store_block(&mut self) -> io::Result<()> {
-        let written = self.segments.write(&self.filling.text, self.options.max_bytes)?;
-        self.shared.bytes.fetch_add(written.bytes, Ordering::Relaxed);
-        self.shared.deleted.fetch_add(written.deleted, Ordering::Relaxed);
-        self.shared.lines.fetch_add(self.filling.lines, Ordering::Relaxed);
+        let written = self
+            .segments
+            .write(&self.filling.text, self.options.max_bytes)?;
+        self.shared
+            .bytes
+            .fetch_add(written.bytes, Ordering::Relaxed);
+        self.shared
+            .deleted
+            .fetch_add(written.deleted, Ordering::Relaxed);
+        self.shared
+            .lines
+            .fetch_add(self.filling.lines, Ordering::Relaxed);
         self.filling = Filling {
             // the room is kept: the next block is about as long
             text: {
@@ -389,6 +403,8 @@ impl Writer {
 impl std::fmt::Debug for Writer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let run: PathBuf = self.run().to_owned();
-        f.debug_struct("Writer").field("run", &run).finish_non_exhaustive()
+        f.debug_struct("Writer")
+            .field("run", &run)
+            .finish_non_exhaustive()
     }
 }
