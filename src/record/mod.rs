@@ -2,6 +2,7 @@
 
 mod block;
 mod coalesce;
+mod demand;
 mod entry;
 mod files;
 mod reader;
@@ -15,6 +16,9 @@ mod wire;
 mod wire_decision;
 mod writer;
 
+pub use demand::{
+    RecordedDemand, RecordedDriver, RecordedRegion, RecordedRequest, read_recorded_demand,
+};
 pub use entry::{
     CommandEntry, End, Entry, Gap, GapCause, Header, LOG_FORMAT, Lost, RecordedWindow, SupplyEntry,
     WindowEntry, WindowSource,

@@ -12,6 +12,7 @@ use super::{
     csv_rows::CsvRows,
     demand::{Demand, Trip},
     error::InputError,
+    log::RecordedRun,
     open::{Opened, Progress, open},
     options::ReadOptions,
     parquet_rows::ParquetRows,
@@ -39,6 +40,9 @@ pub fn read_demand(
     options: &ReadOptions,
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Demand, InputError> {
+    if let Some(run) = RecordedRun::read(files, None, progress)? {
+        return run.demand(options);
+    }
     let (tz, range) = zone_and_range(options)?;
     if let Some(share) = options.sample
         && !(share > 0.0 && share <= 1.0)
@@ -198,7 +202,7 @@ fn looks_like_data(header: &[String], sink: &RowSink) -> bool {
 }
 
 /// Decides what the columns leave open, cleans the rows and writes the report.
-fn assemble(
+pub(super) fn assemble(
     files: &[PathBuf],
     mut sink: RowSink,
     zones: Option<&Zones>,
