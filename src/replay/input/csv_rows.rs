@@ -25,10 +25,12 @@ pub(crate) struct CsvRows<'a> {
     record: ByteRecord,
 }
 
-/// Passes bytes on until too many have come since the last whole row.
+/// Passes bytes on until too many have come since the last whole row, and ends the last line if
+/// the file does not.
 struct Guard<'a> {
     reader: Box<dyn Read + 'a>,
     since_row: Rc<Shared<u64>>,
+    line_ended: bool,
 }
 
 impl Read for Guard<'_> {
@@ -36,7 +38,12 @@ impl Read for Guard<'_> {
         if self.since_row.get() > MAX_ROW_BYTES {
             return Err(io::Error::from(io::ErrorKind::FileTooLarge));
         }
-        let read = self.reader.read(buffer)?;
+        let mut read = self.reader.read(buffer)?;
+        if let (0, false, Some(first)) = (read, self.line_ended, buffer.first_mut()) {
+            *first = b'\n';
+            read = 1;
+        }
+        self.line_ended = read == 0 || buffer[read - 1] == b'\n';
         self.since_row.set(self.since_row.get() + read as u64);
         Ok(read)
     }
@@ -56,6 +63,7 @@ impl<'a> CsvRows<'a> {
         let guard = Guard {
             reader,
             since_row: Rc::clone(&since_row),
+            line_ended: true,
         };
         let reader = csv::ReaderBuilder::new()
             .has_headers(false)
@@ -78,7 +86,7 @@ impl<'a> CsvRows<'a> {
             .iter()
             .map(|field| {
                 let field = field.strip_prefix(b"\xef\xbb\xbf").unwrap_or(field);
-                String::from_utf8_lossy(field.trim_ascii()).into_owned()
+                header_text(&String::from_utf8_lossy(field))
             })
             .collect();
         // Some files end every line with a delimiter, the header too: a column without a name.
@@ -112,12 +120,16 @@ impl<'a> CsvRows<'a> {
 
     /// The line on which the current row starts; the first is 1.
     pub(crate) fn line(&self) -> u64 {
-        self.record.position().map_or(0, csv::Position::line)
+        // The record's own position may lie before blank lines above it; counting back from its
+        // end goes wrong only for an open quote at the end of the file.
+        let own = self.record.position().map_or(1, csv::Position::line);
+        own.max(self.reader.position().line().saturating_sub(self.lines()))
     }
 
     /// How many lines the current row spans: more than one when a quoted field holds line ends.
     pub(crate) fn lines(&self) -> u64 {
-        self.reader.position().line().saturating_sub(self.line())
+        let text = self.record.as_slice();
+        text.split(|&b| b == b'\n').count() as u64
     }
 
     fn error(&self, error: csv::Error) -> InputError {
@@ -137,6 +149,15 @@ impl<'a> CsvRows<'a> {
             },
         }
     }
+}
+
+/// A header as one line, trimmed.
+pub(crate) fn header_text(field: &str) -> String {
+    let text: String = field
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    text.trim().to_owned()
 }
 
 fn is_blank(record: &ByteRecord) -> bool {

@@ -1,6 +1,8 @@
 //! What a column of times decides for all its rows: the order of its dates, the unit of its
 //! numbers.
 
+use std::path::{Path, PathBuf};
+
 use jiff::tz::TimeZone;
 
 use super::{
@@ -15,7 +17,7 @@ pub(crate) struct TimeColumn {
     /// The header.
     pub(crate) name: String,
     /// The file where it was first seen.
-    pub(crate) file: usize,
+    pub(crate) file: PathBuf,
     /// Loose dates that at least one order can read.
     loose: u64,
     /// Of those, how many each order reads, in the order of [`DateOrder::ALL`].
@@ -36,10 +38,10 @@ pub(crate) struct Decided {
 }
 
 impl TimeColumn {
-    pub(crate) fn new(name: &str, file: usize) -> Self {
+    pub(crate) fn new(name: &str, file: &Path) -> Self {
         Self {
             name: name.to_owned(),
-            file,
+            file: file.into(),
             loose: 0,
             reads: [0; 3],
             differs: [[None; 3]; 3],
@@ -193,7 +195,7 @@ mod tests {
     use super::*;
 
     fn column(name: &str, texts: &[&str]) -> TimeColumn {
-        let mut column = TimeColumn::new(name, 0);
+        let mut column = TimeColumn::new(name, Path::new("t"));
         for text in texts {
             column.see(Stamp::parse(text.as_bytes(), &TimeZone::UTC));
         }

@@ -165,8 +165,10 @@ pub enum InputError {
         detail: String,
     },
     /// Latitude and longitude stand in each other's column.
-    #[error("{detail}")]
+    #[error("{}: {detail}", file.display())]
     Swapped {
+        /// The file.
+        file: PathBuf,
         /// Which columns, by what example, and the `--map` that would help.
         detail: String,
     },

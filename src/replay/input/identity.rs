@@ -40,7 +40,7 @@ fn is_negative(row: &Row) -> bool {
 }
 
 /// Leaves out the negative one of each pair that differs in nothing but the sign of its amounts.
-/// A negative row without such a twin is a trip like any other.
+/// A negative row without such a twin is a trip like any other. The rows come and go in order.
 pub(crate) fn drop_reversals(rows: Vec<Row>, rejected: &mut Rejected) -> Vec<Row> {
     if !rows.iter().any(is_negative) {
         return rows;
@@ -71,13 +71,15 @@ pub(crate) fn drop_reversals(rows: Vec<Row>, rejected: &mut Rejected) -> Vec<Row
         .collect()
 }
 
-/// Sorts rows by (time, id), rows without an id by all their fields, and numbers the latter. Of
-/// rows with one id the first in this order stays, so that the order of the file does not matter.
-pub(crate) fn sorted_with_ids(
-    mut rows: Vec<Row>,
-    rejected: &mut Rejected,
-) -> Vec<(RequestId, Row)> {
+/// Sorts rows by (time, id) and then by everything else that a trip is made of, so that rows which
+/// remain equal are interchangeable.
+pub(crate) fn sort(rows: &mut [Row]) {
     rows.sort_unstable_by(compare);
+}
+
+/// Numbers the rows without an id in their order, and sorts all by (time, id). Of rows with one id
+/// the first stays: the first in time, so that the order of the file does not matter.
+pub(crate) fn with_ids(rows: Vec<Row>, rejected: &mut Rejected) -> Vec<(RequestId, Row)> {
     let mut first_with: HashMap<RequestId, usize> = HashMap::new();
     let mut kept: Vec<Row> = Vec::with_capacity(rows.len());
     let mut without_id = 0_usize;

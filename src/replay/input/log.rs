@@ -96,8 +96,8 @@ impl RecordedRun {
         };
         let headers = HEADERS.map(str::to_owned).to_vec();
         let columns = Columns::find(file, headers, options)?;
-        let index = super::columns::Field::ALL.map(|field| columns.index(field));
-        sink.add_source(0, columns);
+        let index = super::fields::Field::ALL.map(|field| columns.index(field));
+        sink.add_source(file, columns);
         for request in &self.region.requests {
             let number = |number: Option<f64>| number.map_or(Cell::Missing, Cell::Float);
             let row = [

@@ -8,10 +8,11 @@ use std::{
 
 use super::{
     cells::Cell,
-    columns::{Columns, FIELDS, Field},
+    columns::{Columns, list_headers},
     csv_rows::CsvRows,
     demand::{Demand, Trip},
     error::InputError,
+    fields::{FIELDS, Field},
     log::RecordedRun,
     open::{Opened, Progress, open},
     options::ReadOptions,
@@ -65,16 +66,16 @@ pub fn read_demand(
         .sum();
     let progress = Progress::new(total, progress);
     let mut sink = RowSink::new(tz, range);
-    for (number, file) in files.iter().enumerate() {
+    for file in files {
         let before = sink.rows_read;
         match open(file, &progress)? {
             Opened::Text { head, reader } => {
                 let rows = CsvRows::new(file, &head, reader)?;
-                read_csv(file, number, rows, options, &mut sink)?;
+                read_csv(file, rows, options, &mut sink)?;
             }
             Opened::Parquet(opened) => {
                 let rows = ParquetRows::new(file, opened)?;
-                read_parquet(file, number, &rows, options, &mut sink, &progress)?;
+                read_parquet(file, &rows, options, &mut sink, &progress)?;
             }
         }
         if sink.rows_read == before {
@@ -101,7 +102,6 @@ fn refuse_repeated(files: &[PathBuf]) -> Result<(), InputError> {
 
 fn read_csv(
     file: &Path,
-    number: usize,
     mut rows: CsvRows<'_>,
     options: &ReadOptions,
     sink: &mut RowSink,
@@ -109,17 +109,16 @@ fn read_csv(
     if options.map.is_empty() && looks_like_data(rows.header(), sink) {
         return Err(InputError::NoHeader {
             file: file.into(),
-            first: rows.header().join(","),
+            first: list_headers(rows.header()),
             example: "request_id,requested_at_ms,pickup_lat,pickup_lng,dropoff_lat,dropoff_lng",
         });
     }
     let columns = find_columns(file, rows.header().to_vec(), options)?;
     let width = columns.width();
     let index = Field::ALL.map(|field| columns.index(field));
-    sink.add_source(number, columns);
+    sink.add_source(file, columns);
     let mut swallowed = None;
-    loop {
-        let Some(record) = rows.next()? else { break };
+    while let Some(record) = rows.next()? {
         let surplus = record
             .iter()
             .skip(width)
@@ -149,7 +148,6 @@ fn read_csv(
 
 fn read_parquet(
     file: &Path,
-    number: usize,
     rows: &ParquetRows,
     options: &ReadOptions,
     sink: &mut RowSink,
@@ -164,11 +162,11 @@ fn read_parquet(
             file.display()
         ));
     }
-    sink.add_source(number, columns.clone());
+    sink.add_source(file, columns.clone());
     let bytes = fs::metadata(file).map_or(0, |metadata| metadata.len());
     let before = progress.done();
     rows.read(&columns, &mut |cells| sink.push(cells), &|share| {
-        progress.reach(before + (bytes as f64 * share) as u64)
+        progress.reach(before + (bytes as f64 * share) as u64);
     })
 }
 
@@ -215,7 +213,7 @@ pub(super) fn assemble(
             column
                 .decide(options.date_order)
                 .map_err(|detail| InputError::DateOrder {
-                    file: files[column.file].clone(),
+                    file: column.file.clone(),
                     column: column.name.clone(),
                     detail,
                 })?;
@@ -246,7 +244,7 @@ pub(super) fn assemble(
         rows_used: trips.len() as u64,
         rejected,
         mapping: mapping(&sink),
-        time_resolution: time_resolution(requested(&trips)),
+        time_resolution: time_resolution(&requested(&trips)),
         on_minute_share: on_minute_share(requested(&trips)),
         trip_time_source: cleaned.time_source,
         from_ms: from.unwrap_or(first.requested_at),

@@ -6,8 +6,8 @@ use serde::{Serialize, Serializer};
 
 use crate::domain::{DurationMs, UnixMs};
 
-/// Why a row was not used. Every row read is used, or counted under exactly one of these: the
-/// first that applies, in the order of the variants.
+/// Why a row was not used. Every row read is used, or counted under exactly one of these: its time
+/// is judged before its id, then the pickup, the drop-off, and last what only other rows show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Reason {
@@ -130,6 +130,10 @@ impl InputReport {
 }
 
 /// Whole seconds as `60s`, else `1ms`.
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands the field by reference"
+)]
 fn step_text<S: Serializer>(step: &DurationMs, s: S) -> Result<S::Ok, S::Error> {
     let ms = step.get();
     if ms % 1000 == 0 && ms > 0 {

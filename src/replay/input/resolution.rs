@@ -14,7 +14,7 @@ const STEPS_MS: [i64; 16] = [
 const SLIPS_ONE_IN: usize = 1000;
 
 /// The coarsest usual step on which (nearly) all times lie.
-pub(crate) fn time_resolution(times: impl Iterator<Item = UnixMs> + Clone) -> DurationMs {
+pub(crate) fn time_resolution(times: &(impl Iterator<Item = UnixMs> + Clone)) -> DurationMs {
     let allowed = times.clone().count() / SLIPS_ONE_IN;
     let lie_on = |step: &&i64| {
         let mut slips = times.clone().filter(|at| at.get() % **step != 0);
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     fn step(times: &[i64]) -> i64 {
-        time_resolution(times.iter().map(|&ms| UnixMs::new(ms))).get()
+        time_resolution(&times.iter().map(|&ms| UnixMs::new(ms))).get()
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! Raw rows of every format, gathered as far as one row alone can be understood.
 
+use std::path::{Path, PathBuf};
+
 use jiff::tz::TimeZone;
 
 use super::{
     cells::{Cell, NoNumber},
-    columns::{Columns, FIELDS, Field},
+    columns::Columns,
     date_order::TimeColumn,
     error::InputError,
+    fields::{FIELDS, Field},
     options::ReadOptions,
     report::Reason,
     times::Stamp,
@@ -15,6 +18,9 @@ use crate::domain::{RequestId, UnixMs};
 
 /// Most rows that are kept for cleaning, about 3 GB of them.
 const MAX_ROWS: usize = 20_000_000;
+
+/// Half-open; an open end is `None`.
+pub(crate) type TimeRange = (Option<UnixMs>, Option<UnixMs>);
 
 /// One end of a trip, as recorded.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,6 +56,7 @@ pub(crate) struct RawRow {
 /// A file as far as its rows need to know it.
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
+    pub(crate) file: PathBuf,
     pub(crate) columns: Columns,
     /// The file's time columns among [`RowSink::time_columns`], for request, pickup, drop-off.
     pub(crate) times: [Option<usize>; 3],
@@ -59,7 +66,7 @@ pub(crate) struct Source {
 pub(crate) struct RowSink {
     pub(crate) tz: TimeZone,
     /// Half-open range of request times.
-    pub(crate) range: (Option<UnixMs>, Option<UnixMs>),
+    pub(crate) range: TimeRange,
     pub(crate) rows: Vec<RawRow>,
     pub(crate) rows_read: u64,
     pub(crate) rejected: Rejected,
@@ -86,7 +93,7 @@ impl Rejected {
 }
 
 impl RowSink {
-    pub(crate) fn new(tz: TimeZone, range: (Option<UnixMs>, Option<UnixMs>)) -> Self {
+    pub(crate) fn new(tz: TimeZone, range: TimeRange) -> Self {
         Self {
             tz,
             range,
@@ -101,7 +108,7 @@ impl RowSink {
     }
 
     /// Announces a file; its rows follow.
-    pub(crate) fn add_source(&mut self, file: usize, columns: Columns) {
+    pub(crate) fn add_source(&mut self, file: &Path, columns: Columns) {
         let times = Field::TIMES.map(|field| {
             let name = columns.header(field)?;
             let known = self.time_columns.iter().position(|c| c.name == name);
@@ -110,7 +117,11 @@ impl RowSink {
                 self.time_columns.len() - 1
             }))
         });
-        self.sources.push(Source { columns, times });
+        self.sources.push(Source {
+            file: file.into(),
+            columns,
+            times,
+        });
     }
 
     /// Counts a row that does not fit its header.
@@ -185,9 +196,7 @@ impl RowSink {
 ///
 /// # Errors
 /// The zone is unknown, a bound is no time, or the range is empty.
-pub(crate) fn zone_and_range(
-    options: &ReadOptions,
-) -> Result<(TimeZone, (Option<UnixMs>, Option<UnixMs>)), InputError> {
+pub(crate) fn zone_and_range(options: &ReadOptions) -> Result<(TimeZone, TimeRange), InputError> {
     let tz = match &options.tz {
         None => TimeZone::UTC,
         Some(name) => TimeZone::get(name).map_err(|_| InputError::Option {
@@ -204,7 +213,7 @@ pub(crate) fn zone_and_range(
             detail,
         };
         let stamp = Stamp::parse(text.as_bytes(), &tz);
-        let mut column = TimeColumn::new(option, 0);
+        let mut column = TimeColumn::new(option, Path::new(option));
         column.see(stamp);
         let (decided, _) = column
             .decide(options.date_order)

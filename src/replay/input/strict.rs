@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use csv::ByteRecord;
 
 use super::{
-    columns::normalised,
+    columns::list_headers,
     csv_rows::CsvRows,
     error::InputError,
+    fields::normalised,
     open::{Opened, Progress, open},
 };
 use crate::domain::Place;
@@ -52,7 +53,7 @@ impl<'a> StrictRows<'a> {
             .ok_or_else(|| InputError::MissingColumns {
                 file: self.file.clone(),
                 missing: names[0].to_owned(),
-                found: self.header.join(", "),
+                found: list_headers(&self.header),
                 hint: String::new(),
             })
     }

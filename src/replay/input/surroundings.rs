@@ -2,8 +2,8 @@
 //! and not with its latitude and longitude exchanged.
 
 use super::{
-    columns::Field,
     error::InputError,
+    fields::Field,
     report::Reason,
     rows::{End, Source},
     trips::Row,
@@ -154,7 +154,10 @@ impl<'a> Surroundings<'a> {
                 if columns.is_given(lat_field) && columns.is_given(lng_field) {
                     self.notes.push(detail);
                 } else {
-                    return Err(InputError::Swapped { detail });
+                    return Err(InputError::Swapped {
+                        file: source.file.clone(),
+                        detail,
+                    });
                 }
             }
         }

@@ -7,7 +7,7 @@ use super::{
     date_order::{BadTime, Decided},
     demand::Trip,
     error::InputError,
-    identity::{drop_reversals, sorted_with_ids},
+    identity::{drop_reversals, sort, with_ids},
     options::{DropoffRule, ReadOptions},
     report::{Reason, TripTimeSource},
     rows::{End, RawRow, Rejected, RowSink},
@@ -76,12 +76,13 @@ pub(crate) fn clean(
         .filter_map(|row| keep(timed(row, sink, decided)))
         .collect();
     let around = Surroundings::of(&rows, &sink.sources, zones)?;
-    let rows: Vec<Row> = rows
+    let mut rows: Vec<Row> = rows
         .into_iter()
         .filter_map(|row| keep(placed(row, &around, options.dropoff)))
         .collect();
+    sort(&mut rows);
     let rows = drop_reversals(rows, &mut rejected);
-    let mut rows = sorted_with_ids(rows, &mut rejected);
+    let mut rows = with_ids(rows, &mut rejected);
     if let Some(share) = options.sample {
         rows.retain(|(id, _)| {
             let kept = Draw::new(options.seed, "sample")
