@@ -45,12 +45,12 @@ pub(super) enum Line {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WindowLine {
-    pub(super) region: RegionId,
+    region: RegionId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     window_seq: Option<WindowSeq>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     window_id: Option<WindowId>,
-    pub(super) source: WindowSource,
+    source: WindowSource,
     now_ms: UnixMs,
     seed: u64,
     /// Whether this is the whole snapshot.
@@ -183,6 +183,11 @@ impl WindowLine {
         };
         *base = Some(Base { full_at, snapshot });
         line
+    }
+
+    /// Which snapshots this one is told against: those of its region, own windows apart.
+    pub(super) fn base_key(&self) -> (RegionId, bool) {
+        (self.region.clone(), self.source == WindowSource::Own)
     }
 
     /// The window that was told against `base`, which becomes the window's snapshot.

@@ -13,6 +13,7 @@ use super::{
     demand::{Demand, Trip},
     error::InputError,
     fields::{FIELDS, Field},
+    log::RecordedRun,
     open::{Opened, Progress, open},
     options::ReadOptions,
     parquet_rows::ParquetRows,
@@ -40,6 +41,9 @@ pub fn read_demand(
     options: &ReadOptions,
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Demand, InputError> {
+    if let Some(run) = RecordedRun::read(files, None, progress)? {
+        return run.demand(options);
+    }
     let (tz, range) = zone_and_range(options)?;
     if let Some(share) = options.sample
         && !(share > 0.0 && share <= 1.0)
@@ -196,7 +200,7 @@ fn looks_like_data(header: &[String], sink: &RowSink) -> bool {
 }
 
 /// Decides what the columns leave open, cleans the rows and writes the report.
-fn assemble(
+pub(super) fn assemble(
     files: &[PathBuf],
     mut sink: RowSink,
     zones: Option<&Zones>,
