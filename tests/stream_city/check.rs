@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 /// Checks every event of a region, in order; returns how each accepted request ended.
-pub fn check_events(events: &[Value]) -> BTreeMap<String, String> {
+pub(crate) fn check_events(events: &[Value]) -> BTreeMap<String, String> {
     let mut held: BTreeMap<String, (String, u64)> = BTreeMap::new();
     let mut served: BTreeMap<String, String> = BTreeMap::new();
     let mut ends: BTreeMap<String, String> = BTreeMap::new();
@@ -18,16 +18,25 @@ pub fn check_events(events: &[Value]) -> BTreeMap<String, String> {
             "assigned" => {
                 let (driver, request) = (text("driver_id").unwrap(), text("request_id").unwrap());
                 let fence = fence.unwrap();
-                assert!(fence > last_fence && fence < 1 << 53, "INV-2: fence {fence} after {last_fence}");
+                assert!(
+                    fence > last_fence && fence < 1 << 53,
+                    "INV-2: fence {fence} after {last_fence}"
+                );
                 last_fence = fence;
                 let before = held.insert(driver.clone(), (request.clone(), fence));
                 assert_eq!(before, None, "INV-1: {driver} was held when {event} came");
                 let before = served.insert(request.clone(), driver);
-                assert_eq!(before, None, "INV-1: {request} was served when {event} came");
+                assert_eq!(
+                    before, None,
+                    "INV-1: {request} was served when {event} came"
+                );
             }
             "released" | "lease_expired" | "completed" | "cancelled" | "expired" | "confirmed" => {
                 if let Some(driver) = text("driver_id") {
-                    let (request, claimed) = held.get(&driver).cloned().expect("an event of a live claim");
+                    let (request, claimed) = held
+                        .get(&driver)
+                        .cloned()
+                        .expect("an event of a live claim");
                     assert_eq!(Some(claimed), fence, "INV-3: {event}");
                     assert_eq!(Some(request.clone()), text("request_id"), "{event}");
                     if kind != "confirmed" {

@@ -45,7 +45,8 @@ struct Settings {
 impl Settings {
     fn read() -> Self {
         let data = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("data/evening-rush");
-        let path = |name: &str, file: &str| env::var(name).map_or_else(|_| data.join(file), PathBuf::from);
+        let path =
+            |name: &str, file: &str| env::var(name).map_or_else(|_| data.join(file), PathBuf::from);
         let number = |name: &str, or: f64| env::var(name).map_or(or, |text| text.parse().unwrap());
         Self {
             requests: path("KHEYA_STREAM_REQUESTS", "requests.csv"),
@@ -62,12 +63,25 @@ type Idle = Arc<Mutex<BTreeMap<String, Place>>>;
 #[tokio::test(flavor = "multi_thread")]
 async fn every_accepted_request_ends_once_and_no_event_is_missed() {
     let settings = Settings::read();
-    let demand = read_demand(&[settings.requests.clone()], &ReadOptions::default(), &|_, _| ()).unwrap();
+    let demand = read_demand(
+        &[settings.requests.clone()],
+        &ReadOptions::default(),
+        &|_, _| (),
+    )
+    .unwrap();
     let fleet = read_drivers(&settings.drivers).unwrap();
-    let trips: Arc<BTreeMap<String, Trip>> =
-        Arc::new(demand.trips.iter().map(|trip| (trip.request_id.to_string(), trip.clone())).collect());
+    let trips: Arc<BTreeMap<String, Trip>> = Arc::new(
+        demand
+            .trips
+            .iter()
+            .map(|trip| (trip.request_id.to_string(), trip.clone()))
+            .collect(),
+    );
     let idle: Idle = Arc::new(Mutex::new(
-        fleet.iter().map(|driver| (driver.driver_id.to_string(), driver.place)).collect(),
+        fleet
+            .iter()
+            .map(|driver| (driver.driver_id.to_string(), driver.place))
+            .collect(),
     ));
 
     let server = Server::start(&[]);
@@ -77,12 +91,18 @@ async fn every_accepted_request_ends_once_and_no_event_is_missed() {
         "window_ms": 1000,
         "budget_ms": 300,
     });
-    let (status, answer) = api.send(reqwest::Method::PATCH, "/config", Some(&config)).await;
+    let (status, answer) = api
+        .send(reqwest::Method::PATCH, "/config", Some(&config))
+        .await;
     assert_eq!(status, 200, "{answer}");
 
     let (streamed, mut from_stream) = mpsc::unbounded_channel();
     let (paged, mut from_pages) = mpsc::unbounded_channel();
-    let stream = tokio::spawn(readers::read_stream(api.clone(), Duration::from_secs(3), streamed));
+    let stream = tokio::spawn(readers::read_stream(
+        api.clone(),
+        Duration::from_secs(3),
+        streamed,
+    ));
     let pages = tokio::spawn(readers::read_pages(api.clone(), paged));
     let pings = tokio::spawn(ping(api.clone(), idle.clone()));
 
@@ -104,8 +124,13 @@ async fn every_accepted_request_ends_once_and_no_event_is_missed() {
         if !open && sender.is_finished() {
             break;
         }
-        assert!(Instant::now() < ended_by, "{finals} of {} requests ended", accepted.lock().unwrap().len());
-        let Ok(Some(event)) = tokio::time::timeout(Duration::from_millis(200), from_stream.recv()).await
+        assert!(
+            Instant::now() < ended_by,
+            "{finals} of {} requests ended",
+            accepted.lock().unwrap().len()
+        );
+        let Ok(Some(event)) =
+            tokio::time::timeout(Duration::from_millis(200), from_stream.recv()).await
         else {
             continue;
         };
@@ -133,22 +158,40 @@ async fn every_accepted_request_ends_once_and_no_event_is_missed() {
     stream.abort();
     pages.abort();
     let both = seen.len().min(pages_seen.len());
-    assert_eq!(seen[..both], pages_seen[..both], "both readers see the same events in the same order");
-    assert!(seen.len() - both < 500 && pages_seen.len() - both < 500, "a reader fell behind");
+    assert_eq!(
+        seen[..both],
+        pages_seen[..both],
+        "both readers see the same events in the same order"
+    );
+    assert!(
+        seen.len() - both < 500 && pages_seen.len() - both < 500,
+        "a reader fell behind"
+    );
 
     let ends = check::check_events(&seen);
     let accepted = accepted.lock().unwrap().clone();
-    assert_eq!(accepted, ends.keys().cloned().collect(), "every accepted request ended exactly once");
+    assert_eq!(
+        accepted,
+        ends.keys().cloned().collect(),
+        "every accepted request ended exactly once"
+    );
     let confirmed = ends.values().filter(|end| *end == "confirmed").count();
     println!(
         "{} requests accepted, {confirmed} confirmed, {} events read twice",
         accepted.len(),
         seen.len()
     );
-    assert!(accepted.len() > 200 && confirmed > 100, "the load was too small to show anything");
+    assert!(
+        accepted.len() > 200 && confirmed > 100,
+        "the load was too small to show anything"
+    );
     for (request, end) in ends.iter().take(50) {
         let (status, answer) = api.get(&format!("/requests/{request}")).await;
-        assert_eq!((status, answer["state"].as_str()), (200, Some(end.as_str())), "{answer}");
+        assert_eq!(
+            (status, answer["state"].as_str()),
+            (200, Some(end.as_str())),
+            "{answer}"
+        );
     }
     drop(server);
 }
@@ -157,8 +200,12 @@ async fn every_accepted_request_ends_once_and_no_event_is_missed() {
 async fn ping(api: Api, idle: Idle) {
     loop {
         let next = Instant::now() + PING_EVERY;
-        let cars: Vec<(String, Place)> =
-            idle.lock().unwrap().iter().map(|(id, place)| (id.clone(), *place)).collect();
+        let cars: Vec<(String, Place)> = idle
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|(id, place)| (id.clone(), *place))
+            .collect();
         for cars in cars.chunks(2000) {
             let at_ms = now_ms();
             let drivers: Vec<Value> = cars
@@ -225,7 +272,9 @@ async fn drive(api: Api, event: Value, idle: Idle, trips: Arc<BTreeMap<String, T
     if fence.is_multiple_of(DECLINES_ONE_OF) {
         let mut release = claim.clone();
         release["reason"] = json!("declined");
-        let (status, answer) = api.post(&format!("/claims/{driver}/release"), &release).await;
+        let (status, answer) = api
+            .post(&format!("/claims/{driver}/release"), &release)
+            .await;
         assert!(matches!(status, 200 | 409), "{status} {answer}");
         return;
     }
@@ -238,14 +287,24 @@ async fn drive(api: Api, event: Value, idle: Idle, trips: Arc<BTreeMap<String, T
     let trip = &trips[event["request_id"].as_str().unwrap()];
     let busy_s = (event["eta_s"].as_f64().unwrap() + trip.trip_s.unwrap_or(600.0)) / speed;
     tokio::time::sleep(Duration::from_secs_f64(busy_s)).await;
-    let (status, answer) = api.post(&format!("/claims/{driver}/complete"), &claim).await;
+    let (status, answer) = api
+        .post(&format!("/claims/{driver}/complete"), &claim)
+        .await;
     assert_eq!(status, 200, "{answer}");
-    let (again, repeated) = api.post(&format!("/claims/{driver}/complete"), &claim).await;
-    assert_eq!((again, &repeated["state"]), (200, &answer["state"]), "a repeat gets the first answer");
+    let (again, repeated) = api
+        .post(&format!("/claims/{driver}/complete"), &claim)
+        .await;
+    assert_eq!(
+        (again, &repeated["state"]),
+        (200, &answer["state"]),
+        "a repeat gets the first answer"
+    );
     idle.lock().unwrap().insert(driver, trip.dropoff);
 }
 
 fn now_ms() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let since = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap();
     since.as_millis() as u64
 }

@@ -8,7 +8,11 @@ use tokio::{sync::mpsc, time::Instant};
 use super::server::Api;
 
 /// Reads the stream, hanging up every `patience`, and passes each event on.
-pub async fn read_stream(api: Api, patience: Duration, events: mpsc::UnboundedSender<Value>) {
+pub(crate) async fn read_stream(
+    api: Api,
+    patience: Duration,
+    events: mpsc::UnboundedSender<Value>,
+) {
     let mut last: Option<String> = None;
     loop {
         let mut answer = api.stream(last.as_deref()).await;
@@ -19,12 +23,18 @@ pub async fn read_stream(api: Api, patience: Duration, events: mpsc::UnboundedSe
             while let Some(end) = buffer.windows(2).position(|pair| pair == b"\n\n") {
                 let message = String::from_utf8(buffer.drain(..end + 2).collect()).unwrap();
                 let field = |name: &str| message.lines().find_map(|line| line.strip_prefix(name));
-                let (Some(id), Some(data)) = (field("id: ").or(field("id:")), field("data: ").or(field("data:")))
-                else {
+                let (Some(id), Some(data)) = (
+                    field("id: ").or(field("id:")),
+                    field("data: ").or(field("data:")),
+                ) else {
                     continue;
                 };
                 let event: Value = serde_json::from_str(data.trim()).unwrap();
-                assert_eq!(event["cursor"], id.trim(), "the stream's id is the event's cursor");
+                assert_eq!(
+                    event["cursor"],
+                    id.trim(),
+                    "the stream's id is the event's cursor"
+                );
                 last = Some(id.trim().to_owned());
                 if events.send(event).is_err() {
                     return;
@@ -36,12 +46,18 @@ pub async fn read_stream(api: Api, patience: Duration, events: mpsc::UnboundedSe
 
 /// Reads pages by long poll; every third answer is thrown away as if the connection had broken, and
 /// asked for again.
-pub async fn read_pages(api: Api, events: mpsc::UnboundedSender<Value>) {
+pub(crate) async fn read_pages(api: Api, events: mpsc::UnboundedSender<Value>) {
     let mut after = String::new();
     let mut polls = 0;
     loop {
-        let from = if after.is_empty() { String::new() } else { format!("&after={after}") };
-        let (status, page) = api.get(&format!("/events?wait_ms=500&limit=137{from}")).await;
+        let from = if after.is_empty() {
+            String::new()
+        } else {
+            format!("&after={after}")
+        };
+        let (status, page) = api
+            .get(&format!("/events?wait_ms=500&limit=137{from}"))
+            .await;
         assert_eq!(status, 200, "{page}");
         polls += 1;
         if polls % 3 == 0 {
@@ -52,6 +68,9 @@ pub async fn read_pages(api: Api, events: mpsc::UnboundedSender<Value>) {
                 return;
             }
         }
-        after = page["next"].as_str().expect("next is always usable").to_owned();
+        after = page["next"]
+            .as_str()
+            .expect("next is always usable")
+            .to_owned();
     }
 }
