@@ -15,7 +15,7 @@ const POLL_EVERY: usize = 512;
 
 /// Kept back from a wall-clock budget, at most half of it, for what follows a cut search: one pass
 /// over the edges for the bound, and the incumbent, which is a few heap steps a request.
-const CLOSING_NS_PER_EDGE: u64 = 2;
+const CLOSING_NS_PER_EDGE: u64 = 3;
 const CLOSING_NS_PER_REQUEST: u64 = 200;
 
 /// When a solve has to stop searching and answer with what it has.
