@@ -221,7 +221,11 @@ impl Region {
         event.eta = Some(pair.eta);
         event.cost = Some(pair.cost);
         event.window_seq = pair.window_seq;
-        event.source = Some(pair.source);
+        if pair.source == Source::Reconciled {
+            event.reason = Some(Reason::Reconciled);
+        } else {
+            event.source = Some(pair.source);
+        }
         if let ClaimPhase::Offered {
             lease_until_ms,
             lease_ms,

@@ -14,7 +14,7 @@ use super::{
     invariants::{self, Breach, Invariant, hold},
     ledger::Ledger,
     operations::{Answer, Command},
-    outbox::{Event, EventType, Reason, Source},
+    outbox::{Event, EventType, Reason},
     own_window::OwnBegun,
     region::Region,
     report::WindowReport,
@@ -249,7 +249,7 @@ impl History {
                 });
                 hold!(Inv3, !apart, "{driver} and {id} are kept apart: {event:?}");
             }
-            EventType::Confirmed if event.source != Some(Source::Reconciled) => {
+            EventType::Confirmed if event.reason != Some(Reason::Reconciled) => {
                 let by = by_key(matches!(command, Command::Confirm(_)));
                 hold!(Inv3, by, "confirmed by {command:?}: {event:?}");
                 let held = self.ledger.drivers.get(driver);

@@ -125,7 +125,7 @@ impl Ledger {
 
     fn confirmed(&mut self, event: &Event) -> Result<(), Breach> {
         let (id, driver, fence) = claim_of(event)?;
-        if event.source == Some(Source::Reconciled) {
+        if event.reason == Some(Reason::Reconciled) {
             self.rise(event, fence)?;
             let live = self
                 .requests

@@ -36,6 +36,8 @@ pub mod simulation;
 mod sweep;
 mod view;
 mod window;
+#[cfg(any(test, feature = "conformance"))]
+mod world;
 
 pub use claim::{Claim, ClaimKey, ClaimOutcome, ClaimPhase, ClaimState, ClaimTrace};
 pub use claim_batch::{BatchAnswer, ClaimBatch, ClaimPair, PairLoss, PairOutcome};

@@ -47,7 +47,7 @@ pub enum Source {
     Fallback,
     /// The dispatch tier's own window.
     Own,
-    /// A trip that the dispatch tier told after data loss.
+    /// A trip that the dispatch tier told after data loss; events tell it as a reason.
     Reconciled,
 }
 

@@ -2,14 +2,14 @@
 
 use super::{
     World, declare,
-    world::{draft, driver, request},
+    world::{body, draft, driver, pair, request},
 };
 use crate::{
     domain::{DurationMs, Nonce},
     protocol::{
-        BeginOwnWindow, CancelRefusal, CancelRequest, ClaimRefusal, DriverState, EventType,
-        Fingerprint, Intake, IntakeRefusal, OwnRefusal, Reconcile, ReconcileRefusal, ReleaseReason,
-        RequestState, TripTold,
+        BeginOwnWindow, CancelRefusal, CancelRequest, ClaimBatch, ClaimRefusal, DriverState,
+        EventType, Fingerprint, Intake, IntakeRefusal, OwnRefusal, Reconcile, ReconcileRefusal,
+        ReleaseReason, RequestState, Seal, TripTold, WindowRefusal,
     },
 };
 
@@ -20,6 +20,8 @@ declare!(
     what_is_told_is_held_under_new_fences,
     a_telling_of_another_generation_is_refused,
     the_quarantine_ends_and_what_waits_is_decided,
+    a_promoted_replica_refuses_the_owners_of_before,
+    what_survived_is_served_and_what_nobody_tells_is_over,
 );
 
 async fn a_new_region_is_not_quarantined(world: &World<'_>) {
@@ -170,4 +172,83 @@ async fn the_quarantine_ends_and_what_waits_is_decided(world: &World<'_>) {
     let claim = world.assign_pending(seq, "s", "e").await;
     assert!(world.confirm(&claim).await.is_ok());
     world.ask(draft("t")).await;
+}
+
+async fn a_promoted_replica_refuses_the_owners_of_before(world: &World<'_>) {
+    world.available("d").await;
+    let seq = world.ask(draft("r")).await.window_seq;
+    let taken = world.take(seq).await;
+    world.remember().await;
+    let first = world.claim_all(seq, taken.owner, &[("r", "d")]).await;
+    world.fall_back().await;
+    let store = world.store();
+    let late = ClaimBatch {
+        window_seq: seq,
+        owner: taken.owner,
+        batch_no: 9,
+        pairs: vec![pair("r", "d")],
+    };
+    let seal = Seal {
+        window_seq: seq,
+        owner: taken.owner,
+        body: body(),
+        decisions: None,
+    };
+    let lost = WindowRefusal::WindowLost;
+    assert_eq!(
+        store
+            .claim_batch(&world.region, late.clone())
+            .await
+            .unwrap(),
+        Err(lost)
+    );
+    assert_eq!(
+        store.seal(&world.region, seal.clone()).await.unwrap(),
+        Err(lost)
+    );
+    let refused = world.take_now(seq).await;
+    assert!(
+        matches!(refused, Err(WindowRefusal::Quarantined { .. })),
+        "{refused:?}"
+    );
+    world.wait(60_000).await;
+    assert_eq!(
+        store.claim_batch(&world.region, late).await.unwrap(),
+        Err(lost)
+    );
+    assert_eq!(store.seal(&world.region, seal).await.unwrap(), Err(lost));
+    world.available("d").await;
+    let taken = world.take(seq).await;
+    let second = world.claim_all(seq, taken.owner, &[("r", "d")]).await;
+    let fence = |outcomes: &[crate::protocol::PairOutcome]| {
+        super::world::fence(outcomes.first().copied().unwrap())
+    };
+    assert!(fence(&second) > fence(&first), "fences rise over the loss");
+    world.seal(seq, taken.owner).await;
+}
+
+async fn what_survived_is_served_and_what_nobody_tells_is_over(world: &World<'_>) {
+    let kept = world.assign("r", "d").await;
+    world.confirm(&kept).await.unwrap();
+    let over = world.assign("gone", "e").await;
+    world.confirm(&over).await.unwrap();
+    let offered = world.assign("offered", "f").await;
+    world.remember().await;
+    world.complete(&over).await.unwrap();
+    world.fall_back().await;
+    assert!(
+        world.confirm(&offered).await.is_ok(),
+        "served against what is held"
+    );
+    let told = tell(world, true).await;
+    let restored = told.restored.first().unwrap();
+    assert_eq!(
+        restored.fence, kept.fence,
+        "it was not lost, so its fence still counts"
+    );
+    world.sweep().await;
+    assert_eq!(world.driver_state("d").await, Some(DriverState::OnTrip));
+    assert_eq!(world.driver_state("f").await, Some(DriverState::OnTrip));
+    assert_eq!(world.driver_state("e").await, Some(DriverState::Available));
+    assert!(world.complete(&kept).await.is_ok());
 }

@@ -83,6 +83,16 @@ impl<'a> World<'a> {
         self.harness.lose(&self.region).await;
     }
 
+    /// A replica stops following here.
+    pub async fn remember(&self) {
+        self.harness.remember(&self.region).await;
+    }
+
+    /// The replica that stopped following is promoted.
+    pub async fn fall_back(&self) {
+        self.harness.fall_back(&self.region).await;
+    }
+
     /// The store's clock; the region must have come to be.
     pub async fn now(&self) -> UnixMs {
         self.store().overview(&self.region).await.unwrap().now_ms
