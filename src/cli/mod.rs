@@ -5,6 +5,7 @@ mod generate;
 mod progress;
 mod replay;
 mod solve;
+mod verify;
 
 use std::{
     io::{self, Write as _},

@@ -6,27 +6,41 @@ use clap::{Args, ValueEnum};
 use rayon::prelude::*;
 use serde_json::{Map, Value};
 
-use super::{Failure, Format, duration, print, progress::Bar};
+use super::{Failure, Format, duration, print, progress::Bar, verify};
 use crate::{
     config::RegionConfig,
-    domain::DurationMs,
+    domain::{DurationMs, RegionId},
     replay::{
         self, Kpis, Policy, ReplayReport, Scenario,
-        input::{Demand, DropoffRule, FleetDriver, ReadOptions, read_demand, read_drivers},
+        input::{
+            Demand, DropoffRule, FleetDriver, ReadOptions, RecordedRun, read_demand, read_drivers,
+        },
     },
 };
 
 /// Arguments of `kheya replay`.
 #[derive(Args)]
 pub(super) struct ReplayArgs {
-    /// Recorded demand: CSV or Parquet, plain, gzip or zstd
+    /// Recorded demand: CSV or Parquet, plain, gzip or zstd; or directories of `serve --record`
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Decide the windows of these records again, and compare bit for bit
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "fleet", "region", "window", "policy", "seed", "settings", "out", "zones", "tz", "from",
+            "to", "sample", "map", "date_order", "zone_jitter", "dropoff",
+        ]
+    )]
+    verify: bool,
     #[command(flatten)]
     fleet: FleetArgs,
-    /// Length of a window
-    #[arg(long, default_value = "3s", value_parser = duration)]
-    window: DurationMs,
+    /// The region to replay, for a record of several
+    #[arg(long, value_name = "ID", value_parser = region_id)]
+    region: Option<RegionId>,
+    /// Length of a window [default: 3s; for a record, that of its last window]
+    #[arg(long, value_parser = duration)]
+    window: Option<DurationMs>,
     /// `all` runs the four rules, `both` batch and greedy
     #[arg(long, value_enum, default_value = "batch")]
     policy: PolicyChoice,
@@ -45,9 +59,9 @@ pub(super) struct ReplayArgs {
     out: Option<PathBuf>,
 }
 
-/// Which cars there are.
+/// Which cars there are. A record brings its own; other demand does not.
 #[derive(Args)]
-#[group(required = true, multiple = false)]
+#[group(id = "fleet", multiple = false)]
 pub(super) struct FleetArgs {
     /// Sample this many drivers from the pickups
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -156,8 +170,12 @@ impl ReadingArgs {
 }
 
 pub(super) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
+    if args.verify {
+        return verify::verify(&args.files, args.format);
+    }
     let started = Instant::now();
-    let config = region_config(args)?;
+    // what is wrong with the settings is said before the long reading
+    region_config(args, &RegionConfig::default())?;
     if let Some(out) = &args.out
         && out.exists()
         && !out.is_dir()
@@ -176,7 +194,20 @@ pub(super) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
         .map(read_drivers)
         .transpose();
     let recorded_fleet = recorded_fleet.map_err(|e| Failure::input(&e))?;
-    let demand = read(&args.files, &options)?;
+    let record = read_record(args)?;
+    let (demand, recorded_fleet, config) = match &record {
+        Some(record) => (
+            record.demand(&options).map_err(|e| Failure::input(&e))?,
+            recorded_fleet.or_else(|| args.fleet.drivers.is_none().then(|| record.fleet())),
+            region_config(args, record.config().unwrap_or(&RegionConfig::default()))?,
+        ),
+        None => (
+            read(&args.files, &options)?,
+            recorded_fleet,
+            region_config(args, &RegionConfig::default())?,
+        ),
+    };
+    drop(record);
     let scenario = scenario(config, args, &demand, recorded_fleet);
     let Demand {
         report: input,
@@ -208,6 +239,32 @@ pub(super) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     }
 }
 
+/// Reads the files if they are records of the service; if not, the fleet and the region that only
+/// a record has must be as other demand needs them.
+fn read_record(args: &ReplayArgs) -> Result<Option<RecordedRun>, Failure> {
+    let bar = Bar::new("reading", 1, 1);
+    let record = RecordedRun::read(&args.files, args.region.as_ref(), &|done, total| {
+        bar.total(total);
+        bar.done(0, done);
+    });
+    bar.finish();
+    let record = record.map_err(|e| Failure::input(&e))?;
+    if record.is_none() {
+        if args.region.is_some() {
+            return Err(Failure::Input(
+                "--region: only a record of the service has regions".into(),
+            ));
+        }
+        if args.fleet.drivers.is_none() && args.fleet.drivers_file.is_none() {
+            return Err(Failure::Input(
+                "--drivers N or --drivers-file CSV is needed: only a record of the service brings its own cars"
+                    .into(),
+            ));
+        }
+    }
+    Ok(record)
+}
+
 fn read(files: &[PathBuf], options: &ReadOptions) -> Result<Demand, Failure> {
     let bar = Bar::new("reading", 1, 1);
     let demand = read_demand(files, options, &|done, total| {
@@ -234,17 +291,15 @@ fn scenario(
     Scenario::new(config, args.seed, t0, demand, &fleet)
 }
 
-/// The defaults with `--window` and `--set`; a value outside its rails is an error here, since a
-/// replay is asked for exactly what it says.
-fn region_config(args: &ReplayArgs) -> Result<RegionConfig, Failure> {
+/// `base` with `--window` and `--set`; a value outside its rails is an error here, since a replay is
+/// asked for exactly what it says.
+fn region_config(args: &ReplayArgs, base: &RegionConfig) -> Result<RegionConfig, Failure> {
     let mut patch = Map::new();
-    let window_ms = args.window.get();
+    let window = args.window.unwrap_or(base.window_ms);
+    let window_ms = window.get();
     patch.insert("window_ms".into(), window_ms.into());
     // the budget does not matter to a replay, but has to fit into a short window
-    let budget_ms = RegionConfig::default()
-        .budget_ms
-        .get()
-        .min(window_ms.max(1));
+    let budget_ms = base.budget_ms.get().min(window_ms.max(1));
     patch.insert("budget_ms".into(), budget_ms.into());
     for setting in &args.settings {
         let (name, value) = name_value("--set", setting)?;
@@ -255,7 +310,7 @@ fn region_config(args: &ReplayArgs) -> Result<RegionConfig, Failure> {
             .map_err(|_| Failure::Input(format!("--set {setting}: {value:?} is no JSON value")))?;
         patch.insert(name, value);
     }
-    let patched = RegionConfig::default().patched(&patch).map_err(|errors| {
+    let patched = base.patched(&patch).map_err(|errors| {
         Failure::Input(
             errors
                 .iter()
@@ -267,14 +322,17 @@ fn region_config(args: &ReplayArgs) -> Result<RegionConfig, Failure> {
     match patched.clamped.first() {
         None => Ok(patched.config),
         Some(clamp) if clamp.path == "window_ms" => Err(Failure::Input(format!(
-            "--window {}ms: a window is 500ms to 30s long",
-            args.window
+            "--window {window}ms: a window is 500ms to 30s long"
         ))),
         Some(clamp) => Err(Failure::Input(format!(
             "--set {}={}: outside its limits, the nearest is {}",
             clamp.path, clamp.asked, clamp.used
         ))),
     }
+}
+
+fn region_id(text: &str) -> Result<RegionId, String> {
+    RegionId::new(text).map_err(|error| error.to_string())
 }
 
 fn name_value(flag: &str, text: &str) -> Result<(String, String), Failure> {
