@@ -83,7 +83,7 @@ fn the_youngest_requests_are_deferred_when_the_snapshot_is_full() {
 #[test]
 fn a_rider_whose_class_nobody_drives_is_told_so() {
     let asks = with(request("r", 0.0), |r| {
-        r.vehicle_classes = vec![class("van")]
+        r.vehicle_classes = vec![class("van")];
     });
     let mut car = driver("d", 0.0);
     car.vehicle_class = Some(class("car"));
@@ -225,7 +225,7 @@ fn a_pickup_is_absent_only_above_the_longest_eta() {
 fn a_pair_that_costs_as_much_as_going_without_is_not_worth_it() {
     let priced = |unmatched_s: f64| {
         let asks = with(request("r", 0.0), |r| {
-            r.unmatched_cost_s = Some(unmatched_s)
+            r.unmatched_cost_s = Some(unmatched_s);
         });
         let mut parts = window(vec![asks], vec![]);
         let (request_id, driver_id) = ("r", "d");

@@ -5,6 +5,7 @@ pub(crate) mod binary;
 pub(crate) mod by_hand;
 pub(crate) mod chance;
 pub(crate) mod naive;
+pub(crate) mod reference_world;
 pub(crate) mod window_parts;
 
 use proptest::test_runner::{Config, RngSeed};
