@@ -7,5 +7,7 @@ pub mod decision;
 pub mod domain;
 pub mod eta;
 pub mod generate;
+pub mod protocol;
 pub mod replay;
+pub mod store;
 pub mod supply;

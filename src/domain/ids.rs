@@ -118,6 +118,16 @@ id!(
     VehicleClass,
     check
 );
+id!(
+    /// The dispatch tier's own name of a window that it asked for.
+    WindowId,
+    check
+);
+id!(
+    /// A service node.
+    NodeId,
+    check
+);
 
 #[cfg(test)]
 mod tests {

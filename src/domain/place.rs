@@ -39,6 +39,16 @@ impl TryFrom<RawPlace> for Place {
     }
 }
 
+// A place is never NaN, and never −0: equality is total and agrees with the hash.
+impl Eq for Place {}
+
+impl std::hash::Hash for Place {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.lat.to_bits().hash(state);
+        self.lng.to_bits().hash(state);
+    }
+}
+
 impl Place {
     /// Checks a latitude and a longitude in degrees.
     ///
@@ -51,7 +61,11 @@ impl Place {
         if !(-180.0..=180.0).contains(&lng) {
             return Err(PlaceError::Lng(lng));
         }
-        Ok(Self { lat, lng })
+        // adding zero turns −0 into 0, so that equal places have equal bits
+        Ok(Self {
+            lat: lat + 0.0,
+            lng: lng + 0.0,
+        })
     }
 
     /// Latitude in degrees.

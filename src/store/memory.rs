@@ -1,0 +1,265 @@
+//! The embedded store: regions in this process, gone with it.
+//!
+//! Promises that regions share no lock (INV-11): the map of regions is read without one, each
+//! region has its own, held for one step and never across an await. Data is never lost while the
+//! process lives, so no region is ever quarantined, and no outcome is unknown.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::{
+    Clock, RegionSignal, Store, StoreError, StoreFuture, StoreOptions, SystemClock, WindowSignal,
+};
+use crate::{
+    domain::{Generation, RegionId},
+    protocol::{Answer, Command, Query, Region, Reply, RulesError, StoreContext, WindowPhase},
+};
+
+/// Regions in memory.
+pub struct MemoryStore {
+    options: StoreOptions,
+    clock: Arc<dyn Clock>,
+    store_id: Arc<str>,
+    regions: ArcSwap<BTreeMap<RegionId, Arc<Cell>>>,
+    /// Held to add a region; readers of the map do without.
+    adding: Mutex<()>,
+    count: watch::Sender<usize>,
+}
+
+/// One region's place.
+struct Cell {
+    held: Mutex<Held>,
+    signal: watch::Sender<RegionSignal>,
+}
+
+struct Held {
+    /// Absent before the first step; and when a test took it away.
+    region: Option<Region>,
+    /// What this node knows of the region's generation.
+    known: Option<Generation>,
+}
+
+impl std::fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemoryStore")
+            .field("regions", &self.regions.load().len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl MemoryStore {
+    /// An empty store by the machine's clock.
+    ///
+    /// # Errors
+    /// The rules of new regions cannot stand together.
+    pub fn new(options: StoreOptions) -> Result<Self, RulesError> {
+        Self::with_clock(options, Arc::new(SystemClock))
+    }
+
+    /// An empty store by another clock.
+    ///
+    /// # Errors
+    /// The rules of new regions cannot stand together.
+    pub fn with_clock(options: StoreOptions, clock: Arc<dyn Clock>) -> Result<Self, RulesError> {
+        options.check()?;
+        Ok(Self {
+            options,
+            clock,
+            store_id: "memory".into(),
+            regions: ArcSwap::default(),
+            adding: Mutex::new(()),
+            count: watch::Sender::new(0),
+        })
+    }
+
+    fn cell(&self, id: &RegionId) -> Option<Arc<Cell>> {
+        self.regions.load().get(id).map(Arc::clone)
+    }
+
+    fn cell_or_new(&self, id: &RegionId) -> Result<Arc<Cell>, StoreError> {
+        if let Some(cell) = self.cell(id) {
+            return Ok(cell);
+        }
+        let _adding = self.adding.lock();
+        if let Some(cell) = self.cell(id) {
+            return Ok(cell);
+        }
+        let before = self.regions.load_full();
+        if before.len() >= self.options.max_regions {
+            return Err(StoreError::TooManyRegions(before.len()));
+        }
+        let cell = Arc::new(Cell {
+            held: Mutex::new(Held {
+                region: None,
+                known: None,
+            }),
+            signal: watch::Sender::new(RegionSignal::default()),
+        });
+        let mut regions = BTreeMap::clone(&before);
+        regions.insert(id.clone(), Arc::clone(&cell));
+        let count = regions.len();
+        self.regions.store(Arc::new(regions));
+        self.count.send_replace(count);
+        Ok(cell)
+    }
+
+    fn step(&self, id: &RegionId, command: Command) -> Result<Answer, StoreError> {
+        let cell = if command.creates_region() {
+            self.cell_or_new(id)?
+        } else {
+            self.cell(id).ok_or(StoreError::UnknownRegion)?
+        };
+        let mut held = cell.held.lock();
+        let mut context = StoreContext {
+            now: self.clock.now(),
+            known: held.known,
+            store_id: Arc::clone(&self.store_id),
+        };
+        let mut region = held.region.take().unwrap_or_else(|| {
+            Region::missing(
+                id.clone(),
+                self.options.rules.clone(),
+                Arc::clone(&self.options.document),
+                &context,
+            )
+        });
+        let answer = if context
+            .known
+            .is_none_or(|known| known == region.generation())
+        {
+            region.apply(command, &context)
+        } else {
+            // what this node knew is over: go on under the present generation
+            context.known = Some(region.generation());
+            region.apply(command, &context)
+        };
+        held.known = Some(region.generation());
+        let signal = signal_of(&region);
+        held.region = Some(region);
+        drop(held);
+        cell.signal.send_if_modified(|last| {
+            let changed = *last != signal;
+            *last = signal;
+            changed
+        });
+        answer.map_err(|changed| StoreError::Broken(changed.to_string().into()))
+    }
+
+    fn read(&self, id: &RegionId, query: &Query) -> Result<Reply, StoreError> {
+        let cell = self.cell(id).ok_or(StoreError::UnknownRegion)?;
+        let held = cell.held.lock();
+        let region = held.region.as_ref().ok_or(StoreError::UnknownRegion)?;
+        Ok(region.query(query, self.clock.now()))
+    }
+
+    /// Takes a region's data away, as a store does that lost its disk.
+    #[cfg(any(test, feature = "conformance"))]
+    pub fn lose(&self, id: &RegionId) {
+        if let Some(cell) = self.cell(id) {
+            cell.held.lock().region = None;
+        }
+    }
+
+    /// A copy of a region's state.
+    #[cfg(any(test, feature = "conformance"))]
+    pub fn state(&self, id: &RegionId) -> Option<Region> {
+        self.cell(id)?.held.lock().region.clone()
+    }
+}
+
+impl Store for MemoryStore {
+    fn apply<'a>(&'a self, region: &'a RegionId, command: Command) -> StoreFuture<'a, Answer> {
+        Box::pin(async move { self.step(region, command) })
+    }
+
+    fn query<'a>(&'a self, region: &'a RegionId, query: Query) -> StoreFuture<'a, Reply> {
+        Box::pin(async move { self.read(region, &query) })
+    }
+
+    fn regions(&self) -> StoreFuture<'_, Vec<RegionId>> {
+        Box::pin(async move { Ok(self.regions.load().keys().cloned().collect()) })
+    }
+
+    fn watch<'a>(&'a self, region: &'a RegionId) -> StoreFuture<'a, watch::Receiver<RegionSignal>> {
+        Box::pin(async move {
+            let cell = self.cell(region).ok_or(StoreError::UnknownRegion)?;
+            Ok(cell.signal.subscribe())
+        })
+    }
+
+    fn watch_regions(&self) -> watch::Receiver<usize> {
+        self.count.subscribe()
+    }
+}
+
+fn signal_of(region: &Region) -> RegionSignal {
+    RegionSignal {
+        generation: region.generation(),
+        last_event: region.last_event(),
+        window: region.windows().next().map(|window| WindowSignal {
+            seq: window.seq,
+            closes_at_ms: window.closes_at_ms,
+            overdue_at_ms: window.overdue_at(),
+            taken: matches!(window.phase, WindowPhase::Taken { .. }),
+        }),
+        next_due_ms: region.next_due(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        domain::{DurationMs, UnixMs},
+        store::{
+            ManualClock,
+            conformance::{CaseFuture, Harness, cases},
+        },
+    };
+
+    struct Memory {
+        store: Arc<MemoryStore>,
+        handle: Arc<dyn Store>,
+        clock: Arc<ManualClock>,
+    }
+
+    impl Memory {
+        fn new() -> Self {
+            let clock = Arc::new(ManualClock::at(UnixMs::new(1_796_044_599_485)));
+            let options = StoreOptions::default();
+            let ticking: Arc<dyn Clock> = clock.clone();
+            let store = Arc::new(MemoryStore::with_clock(options, ticking).unwrap());
+            Self {
+                handle: store.clone(),
+                store,
+                clock,
+            }
+        }
+    }
+
+    impl Harness for Memory {
+        fn store(&self) -> &dyn Store {
+            &*self.handle
+        }
+
+        fn advance(&self, by: DurationMs) -> CaseFuture<'_> {
+            Box::pin(async move { self.clock.advance(by) })
+        }
+
+        fn lose<'a>(&'a self, region: &'a RegionId) -> CaseFuture<'a> {
+            Box::pin(async move { self.store.lose(region) })
+        }
+    }
+
+    #[tokio::test]
+    async fn the_memory_store_conforms() {
+        let memory = Memory::new();
+        for case in cases() {
+            eprintln!("{}", case.name);
+            case.check(&memory).await;
+        }
+    }
+}

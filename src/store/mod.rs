@@ -1,0 +1,142 @@
+//! Stores: where regions live, and the one way to change and read them.
+//!
+//! A store executes the protocol's steps of a region one after another, each atomic, by its own
+//! clock. [`memory::MemoryStore`] calls the pure steps themselves; any other store must answer the
+//! same, and shows it by the conformance suite.
+
+pub mod calls;
+pub mod clock;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
+pub mod memory;
+
+use std::{future::Future, pin::Pin, sync::Arc};
+
+use tokio::sync::watch;
+
+use crate::{
+    domain::{EventId, Generation, RegionId, UnixMs, WindowSeq},
+    protocol::{Answer, Command, Query, RegionRules, Reply, RulesError},
+};
+
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use memory::MemoryStore;
+
+/// What a store call gives, in time.
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// Why a store call gave no answer of the protocol.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// The call was not executed, and will not be.
+    #[error("the store cannot be reached: {0}")]
+    Unavailable(Arc<str>),
+    /// The call may have been executed: repeat it as it was, or read what it would have changed
+    /// (INV-10).
+    #[error("the outcome is not known: {0}")]
+    OutcomeUnknown(Arc<str>),
+    /// No such region, and the call does not make one.
+    #[error("the region is not known")]
+    UnknownRegion,
+    /// The store holds as many regions as it may.
+    #[error("the store holds {0} regions already")]
+    TooManyRegions(usize),
+    /// The store answered what no step can answer: a defect.
+    #[error("the store broke its contract: {0}")]
+    Broken(Arc<str>),
+}
+
+/// What changed last in a region: enough to know that it is time to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RegionSignal {
+    /// The life of the data.
+    pub generation: Generation,
+    /// The newest event.
+    pub last_event: EventId,
+    /// The oldest unsealed window.
+    pub window: Option<WindowSignal>,
+    /// When something next ends by itself.
+    pub next_due_ms: Option<UnixMs>,
+}
+
+/// The oldest unsealed window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WindowSignal {
+    /// Its number.
+    pub seq: WindowSeq,
+    /// When it closes, by the store's clock.
+    pub closes_at_ms: UnixMs,
+    /// When any node may take it over.
+    pub overdue_at_ms: UnixMs,
+    /// Whether somebody decides it.
+    pub taken: bool,
+}
+
+/// How a store makes regions.
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// The rules of a new region.
+    pub rules: RegionRules,
+    /// The configuration document of a new region.
+    pub document: Arc<str>,
+    /// Most regions.
+    pub max_regions: usize,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self {
+            rules: RegionRules::default(),
+            document: "{}".into(),
+            max_regions: 1_000,
+        }
+    }
+}
+
+impl StoreOptions {
+    /// Whether new regions would stand.
+    ///
+    /// # Errors
+    /// The first cross-check of the rules that fails.
+    pub fn check(&self) -> Result<(), RulesError> {
+        self.rules.check()
+    }
+}
+
+/// A place where regions live. Typed calls are in [`calls`].
+///
+/// Every call has the store's own deadline and ends within it. A call that changes something goes
+/// on to its end although the caller stops waiting.
+pub trait Store: Send + Sync {
+    /// Executes a command as one atomic step of the region, by the store's clock.
+    ///
+    /// A changed generation is dealt with inside: the command is repeated once under the new one
+    /// (where quarantine refuses what it must).
+    ///
+    /// # Errors
+    /// [`StoreError`]; after [`StoreError::OutcomeUnknown`] the same command may be repeated and
+    /// gets the first answer.
+    fn apply<'a>(&'a self, region: &'a RegionId, command: Command) -> StoreFuture<'a, Answer>;
+
+    /// Reads the region at one instant. Changes nothing.
+    ///
+    /// # Errors
+    /// [`StoreError`], never an unknown outcome.
+    fn query<'a>(&'a self, region: &'a RegionId, query: Query) -> StoreFuture<'a, Reply>;
+
+    /// The regions, by id.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    fn regions(&self) -> StoreFuture<'_, Vec<RegionId>>;
+
+    /// Follows a region: the receiver sees its present signal and every later one (the newest only,
+    /// when it is slow).
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownRegion`] before the region came to be.
+    fn watch<'a>(&'a self, region: &'a RegionId) -> StoreFuture<'a, watch::Receiver<RegionSignal>>;
+
+    /// Follows the number of regions: a change says that a region came to be.
+    fn watch_regions(&self) -> watch::Receiver<usize>;
+}
