@@ -4,6 +4,7 @@
 mod generate;
 mod progress;
 mod replay;
+mod serve;
 mod solve;
 mod verify;
 
@@ -33,6 +34,8 @@ enum Command {
     Solve(solve::SolveArgs),
     /// Replay recorded demand and compare batch with the greedy rules
     Replay(Box<replay::ReplayArgs>),
+    /// Serve live regions over HTTP
+    Serve(Box<serve::ServeArgs>),
     /// Write the recorded demand of a made-up city
     Generate(generate::GenerateArgs),
 }
@@ -76,6 +79,7 @@ pub fn main() -> ExitCode {
     let done = match cli.command {
         Command::Solve(args) => solve::solve(&args),
         Command::Replay(args) => replay::replay(&args),
+        Command::Serve(args) => serve::serve(&args),
         Command::Generate(args) => generate::generate(&args),
     };
     let (code, message) = match done {

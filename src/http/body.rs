@@ -95,7 +95,9 @@ pub(crate) async fn off_the_workers<T: Send + 'static>(
 
 /// The media type without its parameters.
 pub(crate) fn media_type(headers: &HeaderMap) -> &str {
-    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let value = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
     let value = value.unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim()
 }
@@ -128,7 +130,9 @@ pub(crate) async fn inflate(
         inflating.finish()?;
         take(inflating.inflated())
     };
-    tokio::time::timeout(BODY_TIMEOUT, reading).await.unwrap_or_else(|_| Err(late()))
+    tokio::time::timeout(BODY_TIMEOUT, reading)
+        .await
+        .unwrap_or_else(|_| Err(late()))
 }
 
 fn late() -> Problem {
@@ -144,8 +148,13 @@ enum Inflating {
 
 impl Inflating {
     fn new(headers: &HeaderMap, limit: usize) -> Result<Self, Problem> {
-        let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-        if length.and_then(|text| text.parse().ok()).is_some_and(|bytes: u64| bytes > limit as u64) {
+        let length = headers
+            .get(header::CONTENT_LENGTH)
+            .and_then(|value| value.to_str().ok());
+        if length
+            .and_then(|text| text.parse().ok())
+            .is_some_and(|bytes: u64| bytes > limit as u64)
+        {
             return Err(over(limit));
         }
         let capped = Capped {
@@ -207,7 +216,10 @@ impl Inflating {
         if error.kind() == std::io::ErrorKind::QuotaExceeded {
             return over(self.capped().limit);
         }
-        Problem::new(Code::Malformed, format!("the body cannot be inflated: {error}"))
+        Problem::new(
+            Code::Malformed,
+            format!("the body cannot be inflated: {error}"),
+        )
     }
 }
 
@@ -276,20 +288,34 @@ mod tests {
     async fn bodies_are_inflated_up_to_their_limit_and_no_further() {
         let text = b"hello ".repeat(1000);
         let zstd = zstd::encode_all(&text[..], 3).unwrap();
-        for (coding, body) in [("identity", text.clone()), ("GZIP", gzip(&text)), ("zstd", zstd)] {
-            assert_eq!(read(coding, body.clone(), 6000).await.unwrap(), text, "{coding}");
+        for (coding, body) in [
+            ("identity", text.clone()),
+            ("GZIP", gzip(&text)),
+            ("zstd", zstd),
+        ] {
+            assert_eq!(
+                read(coding, body.clone(), 6000).await.unwrap(),
+                text,
+                "{coding}"
+            );
             let over = read(coding, body, 5999).await.unwrap_err();
             assert_eq!(over.code(), Code::TooLarge, "{coding}");
         }
         let bomb = gzip(&vec![0; 50 << 20]);
         assert!(bomb.len() < 60_000);
-        assert_eq!(read("gzip", bomb, 1 << 20).await.unwrap_err().code(), Code::TooLarge);
+        assert_eq!(
+            read("gzip", bomb, 1 << 20).await.unwrap_err().code(),
+            Code::TooLarge
+        );
     }
 
     #[tokio::test]
     async fn broken_and_unknown_codings_are_told_apart() {
         let cut = gzip(b"hello")[..12].to_vec();
-        assert_eq!(read("gzip", cut, 100).await.unwrap_err().code(), Code::Malformed);
+        assert_eq!(
+            read("gzip", cut, 100).await.unwrap_err().code(),
+            Code::Malformed
+        );
         let odd = read("br", Vec::new(), 100).await.unwrap_err();
         assert_eq!(odd.code(), Code::UnsupportedMediaType);
     }

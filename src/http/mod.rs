@@ -32,6 +32,7 @@ pub use openapi::document;
 pub use problem::{Code, PROBLEM_JSON, Problem};
 pub use router::{admin_router, router};
 pub use server::{ServeError, Server};
+pub(crate) use solving::snapshot_error;
 pub use state::{
     AppParts, AppState, Level, OwnWindowCall, OwnWindowError, OwnWindowFuture, WindowRuntime,
 };

@@ -45,8 +45,13 @@ impl PathPart for WindowSeq {
     const NAME: &'static str = "window_seq";
 
     fn read(text: &str) -> Result<Self, String> {
-        let number = text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse::<u64>().ok());
-        let number = number.flatten().and_then(|number| Self::try_from(number).ok());
+        let number = text
+            .bytes()
+            .all(|b| b.is_ascii_digit())
+            .then(|| text.parse::<u64>().ok());
+        let number = number
+            .flatten()
+            .and_then(|number| Self::try_from(number).ok());
         number.ok_or_else(|| "must be a whole number below 2^53".into())
     }
 }
@@ -139,7 +144,8 @@ impl Params {
 
     /// `limit`: 1 to 1,000, by default 100.
     pub(crate) fn limit(&mut self) -> usize {
-        self.value("limit", integer(1, 1_000)).map_or(100, |limit| limit as usize)
+        self.value("limit", integer(1, 1_000))
+            .map_or(100, |limit| limit as usize)
     }
 
     /// Ends the reading.
@@ -149,7 +155,8 @@ impl Params {
     pub(crate) fn close(mut self) -> Result<(), Problem> {
         for (name, value) in &self.given {
             let value = Value::from(value.as_str());
-            self.errors.add(name, "unknown_parameter", &value, "is not known here");
+            self.errors
+                .add(name, "unknown_parameter", &value, "is not known here");
         }
         if self.errors.is_empty() {
             Ok(())

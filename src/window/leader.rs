@@ -13,8 +13,10 @@ use tokio::{sync::watch, task::spawn_blocking, time::sleep};
 use super::{
     claims::{ClaimError, Claims, Outcomes},
     decider::Decider,
+    level::ServedLevel,
     report::{DecidedWindow, PhaseTimes},
     snapshot::window_snapshot,
+    tell,
 };
 use crate::{
     decision::{Batch, DecisionError, WindowDecision, WindowSnapshot, decide_oldest_first, repair},
@@ -23,6 +25,7 @@ use crate::{
     leadership::Lead,
     protocol::{
         PairOutcome, ReportSource, Seal, Snapshot, TakeWindow, TakenWindow, Taker, WindowRefusal,
+        WindowReport,
     },
     record::{Recorder, WindowEntry, WindowSource},
     store::{Clock, RegionSignal, Store, StoreError},
@@ -38,6 +41,8 @@ pub(super) struct RegionContext {
     pub(super) clock: Arc<dyn Clock>,
     /// Where decided windows are recorded.
     pub(super) recorder: Option<Recorder>,
+    /// How the region was served last.
+    pub(super) level: Arc<ServedLevel>,
 }
 
 /// Why a window was not decided by this node.
@@ -240,6 +245,16 @@ async fn decide_window(
         decisions: report.decisions(),
     };
     let sealed = seal_window(context, seal).await;
+    if let Ok(sealed) = &sealed {
+        tell::sealed(
+            &context.region,
+            &window.window,
+            &decided.snapshot,
+            &report,
+            sealed,
+        );
+        context.level.store(report.source);
+    }
     // what was claimed is claimed, whoever seals
     if let Some(recorder) = &context.recorder {
         let lost: Vec<RequestId> = lost.into_iter().collect();
@@ -258,18 +273,15 @@ async fn decide_window(
             repaired: repaired.as_ref(),
         });
     }
-    sealed
+    sealed.map(|_| ())
 }
 
 /// Seals, asking again while the outcome is not known: the repeat gets the first report.
-pub(super) async fn seal_window(context: &RegionContext, seal: Seal) -> Result<(), WindowError> {
+pub(super) async fn seal_window(context: &RegionContext, seal: Seal) -> Result<Arc<WindowReport>, WindowError> {
     for _ in 0..3 {
         match context.store.seal(&context.region, seal.clone()).await {
             Err(StoreError::OutcomeUnknown(_)) => sleep(TRY_AGAIN).await,
-            answer => {
-                answer??;
-                return Ok(());
-            }
+            answer => return Ok(answer??),
         }
     }
     Err(StoreError::OutcomeUnknown("the seal was not answered".into()).into())

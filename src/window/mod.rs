@@ -8,13 +8,14 @@
 mod claims;
 mod decider;
 mod leader;
+mod level;
 mod node;
 mod own;
 mod report;
 mod snapshot;
+mod tell;
 mod watch;
 
 pub use decider::{Decider, StraightLineDecider};
 pub use node::{Node, NodeOptions};
-pub use own::{OwnWindowBody, OwnWindowError};
 pub use snapshot::window_snapshot;

@@ -17,10 +17,12 @@ use tokio::{
 use super::{
     decider::Decider,
     leader::{self, RegionContext},
+    level::ServedLevel,
     watch as missed,
 };
 use crate::{
     domain::{NodeId, RegionId},
+    http::{Level, OwnWindowCall, OwnWindowFuture, WindowRuntime},
     leadership::{self, Lead, LeaseTimes},
     record::Recorder,
     store::{Clock, RegionSignal, Store},
@@ -46,9 +48,15 @@ pub struct NodeOptions {
 pub struct Node {
     pub(super) options: NodeOptions,
     stop: watch::Sender<bool>,
-    leads: Arc<Mutex<BTreeMap<RegionId, watch::Receiver<Option<Lead>>>>>,
+    served: Mutex<BTreeMap<RegionId, Served>>,
     following: Mutex<Option<JoinHandle<()>>>,
     watching: Mutex<Option<thread::JoinHandle<()>>>,
+}
+
+/// What a node knows of a region it serves.
+struct Served {
+    lead: watch::Receiver<Option<Lead>>,
+    level: Arc<ServedLevel>,
 }
 
 /// Time between two looks for regions that another node's calls brought about.
@@ -83,7 +91,7 @@ impl Node {
         let node = Arc::new(Self {
             options,
             stop,
-            leads: Arc::default(),
+            served: Mutex::default(),
             following: Mutex::new(None),
             watching: Mutex::new(Some(watching)),
         });
@@ -97,12 +105,12 @@ impl Node {
         Ok(node)
     }
 
-    /// The regions this node leads at this moment.
+    /// Whether this node leads a region at this moment.
     pub fn leads(&self, region: &RegionId) -> bool {
-        let leads = self.leads.lock();
-        leads
+        let served = self.served.lock();
+        served
             .get(region)
-            .is_some_and(|held| held.borrow().is_some_and(|lead| lead.holds()))
+            .is_some_and(|served| served.lead.borrow().is_some_and(|lead| lead.holds()))
     }
 
     /// Lets open windows come to their end, as long as that takes no longer than `within`, then
@@ -125,7 +133,7 @@ impl Node {
 
     async fn has_open_windows(&self) -> bool {
         let store = &*self.options.store;
-        let regions: Vec<RegionId> = self.leads.lock().keys().cloned().collect();
+        let regions: Vec<RegionId> = self.served.lock().keys().cloned().collect();
         for region in regions {
             if let Ok(signal) = store.watch(&region).await
                 && signal.borrow().window.is_some()
@@ -154,15 +162,20 @@ impl Node {
     }
 
     async fn serve_region(&self, region: RegionId, watch_runtime: &Handle) {
-        if self.leads.lock().contains_key(&region) {
+        if self.served.lock().contains_key(&region) {
             return;
         }
         let Ok(signal) = self.options.store.watch(&region).await else {
             return;
         };
         let held = Arc::new(watch::Sender::new(None));
-        self.leads.lock().insert(region.clone(), held.subscribe());
-        self.spawn_tasks(region, signal, held, watch_runtime);
+        let level = Arc::new(ServedLevel::default());
+        let served = Served {
+            lead: held.subscribe(),
+            level: level.clone(),
+        };
+        self.served.lock().insert(region.clone(), served);
+        self.spawn_tasks(region, signal, held, level, watch_runtime);
     }
 
     fn spawn_tasks(
@@ -170,6 +183,7 @@ impl Node {
         region: RegionId,
         signal: watch::Receiver<RegionSignal>,
         held: Arc<watch::Sender<Option<Lead>>>,
+        level: Arc<ServedLevel>,
         watch_runtime: &Handle,
     ) {
         let NodeOptions {
@@ -186,6 +200,7 @@ impl Node {
             decider: decider.clone(),
             clock: clock.clone(),
             recorder: recorder.clone(),
+            level,
         };
         let stop = || self.stop.subscribe();
         tokio::spawn(leader::lead(
@@ -208,5 +223,18 @@ impl Node {
             stop(),
         ));
         watch_runtime.spawn(missed::sweep_due(context, signal, stop()));
+    }
+}
+
+impl WindowRuntime for Node {
+    fn level(&self, region: &RegionId) -> Level {
+        let served = self.served.lock();
+        served
+            .get(region)
+            .map_or(Level::BatchStraightLine, |served| served.level.load())
+    }
+
+    fn solve_own<'a>(&'a self, region: &'a RegionId, call: OwnWindowCall) -> OwnWindowFuture<'a> {
+        Box::pin(self.solve_own_window(region, call))
     }
 }

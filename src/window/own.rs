@@ -19,48 +19,15 @@ use crate::{
         WindowId,
     },
     eta::StraightLine,
+    http::{OwnWindowCall, OwnWindowError, model::entries::RejectedEntry, snapshot_error},
     leadership::draw_nonce,
     protocol::{
-        BeginOwnWindow, ClaimOwnBatch, Fingerprint, FinishOwnWindow, OwnBegun, OwnClaimed, OwnPair,
-        OwnRefusal, PairOutcome, Ping, Pings, RegionView, RequestDraft, RequestState, RequestView,
+        BeginOwnWindow, ClaimOwnBatch, EntryCode, FinishOwnWindow, OwnBegun, OwnClaimed, OwnPair,
+        OwnRefusal, PairOutcome, Pings, RegionView, RequestDraft, RequestState, RequestView,
         rules::MAX_PAIRS_A_BATCH,
     },
     store::{Store, StoreError},
 };
-
-/// What the dispatch tier sends.
-#[derive(Debug, Clone)]
-pub struct OwnWindowBody {
-    /// The hash of what was sent: the same id with another body is refused.
-    pub fingerprint: Fingerprint,
-    /// The requests; each id once.
-    pub requests: Vec<RequestDraft>,
-    /// Exactly these drivers, applied as pings first; absent: the region's supply.
-    pub drivers: Option<Vec<Ping>>,
-    /// The caller's own ETAs.
-    pub edges: Option<Vec<SnapshotEdge>>,
-    /// Time the decision may take; absent: the region's `budget_ms`.
-    pub budget_ms: Option<DurationMs>,
-    /// Life of the claims; absent: the region's `lease_ms`.
-    pub lease_ms: Option<DurationMs>,
-}
-
-/// Why an own window has no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum OwnWindowError {
-    /// The protocol refused it.
-    #[error(transparent)]
-    Refused(#[from] OwnRefusal),
-    /// The store gave no answer; after an unknown outcome the call may be repeated.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The parts do not make a window.
-    #[error("the window is not valid")]
-    Invalid(Vec<SnapshotError>),
-    /// The thread that decided it died.
-    #[error("the decision failed")]
-    Failed,
-}
 
 /// Time beyond the budget that claims and answer may take before another node takes over.
 const WORK_BEYOND_BUDGET: DurationMs = DurationMs::new(2_000);
@@ -79,7 +46,7 @@ struct Answer<'a> {
     assignments: Vec<AnswerPair>,
     unmatched: Vec<AnswerLeft>,
     excluded: &'a [Exclusion],
-    rejected: Vec<AnswerRejected>,
+    rejected: Vec<RejectedEntry>,
     total_cost_s: f64,
     status: &'static str,
     method: &'static str,
@@ -106,15 +73,6 @@ struct AnswerLeft {
     reason: &'static str,
 }
 
-/// A request or driver that was not taken in.
-#[derive(Serialize)]
-struct AnswerRejected {
-    index: usize,
-    id: String,
-    code: &'static str,
-    detail: &'static str,
-}
-
 impl From<&OwnClaimed> for AnswerPair {
     fn from(claimed: &OwnClaimed) -> Self {
         Self {
@@ -137,15 +95,14 @@ impl Node {
     pub async fn solve_own_window(
         &self,
         region: &RegionId,
-        window_id: &WindowId,
-        body: OwnWindowBody,
+        call: OwnWindowCall,
     ) -> Result<Arc<str>, OwnWindowError> {
         let store = &*self.options.store;
         let runner = draw_nonce();
-        let asked_ms = body.budget_ms.unwrap_or(RegionConfig::default().budget_ms);
+        let asked_ms = call.budget_ms.unwrap_or(RegionConfig::default().budget_ms);
         let begin = BeginOwnWindow {
-            window_id: window_id.clone(),
-            fingerprint: body.fingerprint,
+            window_id: call.window_id.clone(),
+            fingerprint: call.fingerprint,
             runner,
             work_ms: asked_ms + WORK_BEYOND_BUDGET,
         };
@@ -156,10 +113,9 @@ impl Node {
         let mut work = OwnWork {
             node: self,
             region,
-            window_id,
             runner,
-            body,
-            rejected: Vec::new(),
+            rejected: call.rejected.clone(),
+            call,
         };
         work.run(claimed).await
     }
@@ -190,10 +146,9 @@ async fn begin_or_wait(
 struct OwnWork<'a> {
     node: &'a Node,
     region: &'a RegionId,
-    window_id: &'a WindowId,
     runner: Nonce,
-    body: OwnWindowBody,
-    rejected: Vec<AnswerRejected>,
+    call: OwnWindowCall,
+    rejected: Vec<RejectedEntry>,
 }
 
 /// Requests that take part, and those that cannot.
@@ -211,7 +166,7 @@ impl OwnWork<'_> {
         let drivers = self.drivers().await?;
         let config = snapshot::region_config(self.region, &overview.document);
         let budget_ms = self
-            .body
+            .call
             .budget_ms
             .unwrap_or(config.budget_ms)
             .min(config.window_ms);
@@ -241,17 +196,17 @@ impl OwnWork<'_> {
                 };
                 repair(&snapshot, &batch, &lost, &options)
             });
-            if let Ok(repaired) = again.await.map_err(|_| OwnWindowError::Failed)? {
+            if let Ok(repaired) = again.await.map_err(|error| failed(&error))? {
                 outcomes.extend(claims.claim(&repaired.added).await?);
                 last = repaired.decision;
             }
         }
         let answer = self.answer(&overview, &last, &outcomes, sorted, &already);
         let result: Arc<str> = serde_json::to_string(&answer)
-            .map_err(|_| OwnWindowError::Failed)?
+            .map_err(|error| failed(&error))?
             .into();
         let finish = FinishOwnWindow {
-            window_id: self.window_id.clone(),
+            window_id: self.call.window_id.clone(),
             runner: self.runner,
             result,
         };
@@ -266,20 +221,19 @@ impl OwnWork<'_> {
 
     /// The drivers that were sent are pings first.
     async fn apply_pings(&mut self) -> Result<(), OwnWindowError> {
-        let Some(pings) = &self.body.drivers else {
+        let Some(pings) = &self.call.drivers else {
             return Ok(());
         };
         let pings = Pings {
             pings: pings.clone(),
         };
         let answer = self.node.options.store.ping(self.region, pings).await?;
-        self.rejected
-            .extend(answer.rejected.iter().map(|rejected| AnswerRejected {
-                index: rejected.index,
-                id: rejected.id.to_string(),
-                code: rejected.code.name(),
-                detail: rejected.code.detail(),
-            }));
+        self.rejected.extend(
+            answer
+                .rejected
+                .iter()
+                .map(|rejected| not_taken(rejected.index, rejected.id.to_string(), rejected.code)),
+        );
         Ok(())
     }
 
@@ -291,7 +245,7 @@ impl OwnWork<'_> {
         already: &[OwnClaimed],
     ) -> Result<Sorted, OwnWindowError> {
         let ids: Vec<RequestId> = self
-            .body
+            .call
             .requests
             .iter()
             .map(|draft| draft.id.clone())
@@ -306,18 +260,13 @@ impl OwnWork<'_> {
             taking_part: BTreeMap::new(),
             left: Vec::new(),
         };
-        for (index, (draft, known)) in self.body.requests.iter().zip(known).enumerate() {
+        for (index, (draft, known)) in self.call.requests.iter().zip(known).enumerate() {
             if already.iter().any(|claimed| claimed.request_id == draft.id) {
                 continue;
             }
             if let Some(code) = times_refused(draft, overview) {
-                let (id, detail) = (draft.id.to_string(), code.detail());
-                self.rejected.push(AnswerRejected {
-                    index,
-                    id,
-                    code: code.name(),
-                    detail,
-                });
+                self.rejected
+                    .push(not_taken(index, draft.id.to_string(), code));
                 continue;
             }
             match known.as_ref().and_then(known_elsewhere) {
@@ -338,7 +287,7 @@ impl OwnWork<'_> {
     async fn drivers(&self) -> Result<Vec<Arc<DriverSnapshot>>, OwnWindowError> {
         let supply = self.node.options.store.supply(self.region).await?;
         let asked: Option<std::collections::BTreeSet<&DriverId>> = self
-            .body
+            .call
             .drivers
             .as_ref()
             .map(|pings| pings.iter().map(|ping| &ping.id).collect());
@@ -363,7 +312,7 @@ impl OwnWork<'_> {
             }
         });
         // edges to requests that take no part any more are of no use
-        let edges = self.body.edges.as_ref().map(|edges| {
+        let edges = self.call.edges.as_ref().map(|edges| {
             let takes_part = |edge: &&SnapshotEdge| {
                 sorted.taking_part.contains_key(&edge.request_id)
                     && drivers.iter().any(|driver| driver.id == edge.driver_id)
@@ -371,7 +320,7 @@ impl OwnWork<'_> {
             edges.iter().filter(takes_part).cloned().collect()
         });
         let seed = crate::domain::Draw::new(0, "own window")
-            .text(self.window_id.as_str())
+            .text(self.call.window_id.as_str())
             .bits();
         WindowSnapshot::new(
             overview.now_ms,
@@ -381,7 +330,7 @@ impl OwnWork<'_> {
             drivers,
             edges,
         )
-        .map_err(OwnWindowError::Invalid)
+        .map_err(|errors| invalid(&errors))
     }
 
     /// The batch decision; the greedy one where it fails.
@@ -404,7 +353,7 @@ impl OwnWork<'_> {
                 }
             }
         });
-        decided.await.map_err(|_| OwnWindowError::Failed)
+        decided.await.map_err(|error| failed(&error))
     }
 
     fn answer<'b>(
@@ -447,9 +396,9 @@ impl OwnWork<'_> {
         }));
         let facts = decision.solve.as_ref();
         Answer {
-            window_id: self.window_id,
+            window_id: &self.call.window_id,
             generation: overview.generation,
-            source: if facts.is_some() { "batch" } else { "fallback" },
+            source: if facts.is_some() { "own" } else { "fallback" },
             assignments,
             unmatched,
             excluded: &decision.excluded,
@@ -465,18 +414,34 @@ impl OwnWork<'_> {
     }
 }
 
+/// A request or driver that was not taken in, as the answer tells it.
+fn not_taken(index: usize, id: String, code: EntryCode) -> RejectedEntry {
+    RejectedEntry {
+        index,
+        id: Some(id),
+        code: code.name(),
+        detail: code.detail().to_owned(),
+    }
+}
+
+/// A defect of ours, as the port tells it.
+fn failed(error: &impl ToString) -> OwnWindowError {
+    OwnWindowError::Failed(error.to_string().into())
+}
+
+/// What does not fit together, field by field.
+fn invalid(errors: &[SnapshotError]) -> OwnWindowError {
+    OwnWindowError::Invalid(errors.iter().map(snapshot_error).collect())
+}
+
 /// Why a request's own time keeps it out.
-fn times_refused(
-    draft: &RequestDraft,
-    overview: &RegionView,
-) -> Option<crate::protocol::EntryCode> {
-    use crate::protocol::EntryCode::{AlreadyExpired, RequestedAtInFuture};
+fn times_refused(draft: &RequestDraft, overview: &RegionView) -> Option<EntryCode> {
     let requested_at_ms = draft.requested_at_ms?;
     let longest = draft.max_wait_ms.unwrap_or(overview.rules.max_wait_ms);
     if requested_at_ms - overview.now_ms > overview.rules.max_clock_skew_ms {
-        Some(RequestedAtInFuture)
+        Some(EntryCode::RequestedAtInFuture)
     } else if overview.now_ms - requested_at_ms > longest {
-        Some(AlreadyExpired)
+        Some(EntryCode::AlreadyExpired)
     } else {
         None
     }
@@ -510,10 +475,10 @@ impl OwnClaims<'_> {
         let mut outcomes = super::claims::Outcomes::new();
         for chunk in pairs.chunks(MAX_PAIRS_A_BATCH) {
             let batch = ClaimOwnBatch {
-                window_id: self.work.window_id.clone(),
+                window_id: self.work.call.window_id.clone(),
                 runner: self.work.runner,
                 batch_no: self.next_batch,
-                lease_ms: self.work.body.lease_ms,
+                lease_ms: self.work.call.lease_ms,
                 pairs: chunk
                     .iter()
                     .filter_map(|pair| self.own_pair(pair))

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::claims::Outcomes;
 use crate::{
-    decision::{Assignment, Exclusion, Phase, Reason, SolveFacts, Unmatched, WindowDecision},
+    decision::{Exclusion, Phase, Reason, SolveFacts, Unmatched, WindowDecision},
     domain::{DriverId, Fence, Finite, RequestId, UnixMs},
     protocol::{PairOutcome, ReportBody, ReportSource},
 };
@@ -86,20 +86,21 @@ impl DecidedWindow<'_> {
         })
     }
 
-    fn is_claimed(&self, pair: &Assignment) -> bool {
+    /// Whether a request got its driver.
+    pub(super) fn has_claim(&self, request: &RequestId) -> bool {
         matches!(
-            self.outcomes.get(&pair.request_id),
+            self.outcomes.get(request),
             Some(PairOutcome::Claimed { .. })
         )
     }
 
     /// Everyone without a driver: the decision's unmatched, and who lost at the claim.
-    fn unmatched(&self) -> Vec<Unmatched> {
+    pub(super) fn unmatched(&self) -> Vec<Unmatched> {
         let lost = self
             .decision
             .assignments
             .iter()
-            .filter(|pair| !self.is_claimed(pair));
+            .filter(|pair| !self.has_claim(&pair.request_id));
         let lost = lost.map(|pair| Unmatched {
             request_id: pair.request_id.clone(),
             reason: Reason::ClaimLost,

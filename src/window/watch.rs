@@ -15,19 +15,25 @@ use super::{
     leader::{RegionContext, Taken, WindowError, lost_requests, seal_window, take, until},
     report::{DecidedWindow, PhaseTimes},
     snapshot::window_snapshot,
+    tell,
 };
 use crate::{
     decision::{Assignment, WindowDecision, WindowSnapshot, decide_oldest_first},
     domain::{DriverId, RequestId},
     eta::StraightLine,
+    http::Level,
     leadership::draw_nonce,
-    protocol::{PairOutcome, ReportSource, Seal, Snapshot, Sweep, Taker},
+    protocol::{PairOutcome, ReportSource, Seal, Snapshot, Sweep, TakenWindow, Taker},
     record::{WindowEntry, WindowSource},
-    store::{RegionSignal, WindowSignal},
+    store::{RegionSignal, StoreError, WindowSignal},
+    telemetry,
 };
 
 /// Time between two sweeps of a region with something due.
 const SWEEP_EVERY: Duration = Duration::from_millis(500);
+
+/// Time between two looks at a region as a whole, for its gauges.
+const GAUGES_EVERY: Duration = Duration::from_secs(5);
 
 /// Longest sleep before looking again, so that a clock that jumps is noticed.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -75,6 +81,7 @@ pub(super) async fn sweep_due(
     signal: watch::Receiver<RegionSignal>,
     mut stop: watch::Receiver<bool>,
 ) {
+    let mut gauges_due = Instant::now();
     // nodes that started together do not sweep together
     let offset = draw_nonce().get() % SWEEP_EVERY.as_millis() as u64;
     sleep(Duration::from_millis(offset)).await;
@@ -93,11 +100,36 @@ pub(super) async fn sweep_due(
                 }
             }
         }
+        if Instant::now() >= gauges_due {
+            gauges_due = Instant::now() + GAUGES_EVERY;
+            tell_gauges(&context).await;
+        }
         tokio::select! {
             () = sleep(SWEEP_EVERY) => {}
             _ = stop.changed() => {}
         }
     }
+}
+
+/// Tells what the region holds at present, and whether its store can be reached.
+async fn tell_gauges(context: &RegionContext) {
+    match context.store.overview(&context.region).await {
+        Ok(view) => {
+            context.level.store_found();
+            telemetry::overview(&context.region, &view);
+        }
+        Err(StoreError::Unavailable(_) | StoreError::OutcomeUnknown(_)) => {
+            context.level.store_lost()
+        }
+        Err(_) => {}
+    }
+    let level = match context.level.load() {
+        Level::Batch => telemetry::Level::Batch,
+        Level::BatchStraightLine => telemetry::Level::BatchStraightLine,
+        Level::Greedy => telemetry::Level::Greedy,
+        Level::Unavailable => telemetry::Level::Unavailable,
+    };
+    telemetry::level(&context.region, level);
 }
 
 /// Takes one overdue window over and decides it by the greedy rule.
@@ -125,7 +157,7 @@ async fn take_over(context: &RegionContext, missed: WindowSignal) -> Result<(), 
     };
     let mut lost_drivers = BTreeSet::new();
     let mut round = 0;
-    let decision = loop {
+    let (snapshot, decision) = loop {
         let (snapshot, decision) = decide(context, read, &lost_drivers, &mut times).await?;
         let claimed = claims.claim(&decision.assignments).await?;
         let lost = lost_requests(&claimed);
@@ -141,18 +173,18 @@ async fn take_over(context: &RegionContext, missed: WindowSignal) -> Result<(), 
         outcomes.extend(claimed);
         round += 1;
         if lost.is_empty() || round >= snapshot.config().max_attempts {
-            break decision;
+            break (snapshot, decision);
         }
         // only what is still pending is read again
         match context.store.snapshot(&context.region, missed.seq).await? {
             Some(again) => read = again,
-            None => break decision,
+            None => break (snapshot, decision),
         }
     };
     seal(
         context,
-        window.owner,
-        missed,
+        &window,
+        &snapshot,
         decision,
         Work {
             cause,
@@ -206,8 +238,8 @@ struct Work {
 
 async fn seal(
     context: &RegionContext,
-    owner: crate::protocol::Owner,
-    missed: WindowSignal,
+    taken: &TakenWindow,
+    snapshot: &WindowSnapshot,
     mut decision: WindowDecision,
     work: Work,
 ) -> Result<(), WindowError> {
@@ -234,13 +266,14 @@ async fn seal(
         snapshot_hash: None,
     };
     let seal = Seal {
-        window_seq: missed.seq,
-        owner,
+        window_seq: taken.window.seq,
+        owner: taken.owner,
         body: report.body(),
         decisions: report.decisions(),
     };
-    seal_window(context, seal).await?;
-    tracing::warn!(region = %context.region, window_seq = missed.seq.get(), cause = work.cause, "window sealed by fallback");
+    let sealed = seal_window(context, seal).await?;
+    tell::sealed(&context.region, &taken.window, snapshot, &report, &sealed);
+    context.level.store(report.source);
     Ok(())
 }
 

@@ -40,7 +40,12 @@ pub struct SolveRequest {
     #[schema(min_length = 1, max_length = 128, pattern = "^[ -.0-~]+$")]
     pub id: String,
     /// The rider, who is kept apart from drivers that declined.
-    #[schema(min_length = 1, max_length = 128, pattern = "^[ -.0-~]+$", nullable = false)]
+    #[schema(
+        min_length = 1,
+        max_length = 128,
+        pattern = "^[ -.0-~]+$",
+        nullable = false
+    )]
     pub rider_id: Option<String>,
     /// Where the rider waits.
     #[schema(nullable = false)]

@@ -41,7 +41,6 @@ pub(crate) async fn reconcile(
                     Problem::new(Code::GenerationChanged, detail)
                         .with("generation", generation.get())
                 }
-                ReconcileRefusal::NotQuarantined => Problem::new(Code::NotQuarantined, detail),
                 ReconcileRefusal::TooLarge => Problem::too_large(detail),
             };
             telemetry::reject(&region, problem.code().as_str());

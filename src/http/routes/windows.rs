@@ -43,7 +43,10 @@ pub(crate) async fn solve_own(
 ) -> Result<Response, Problem> {
     app.lifecycle().takes_work()?;
     if app.runtime().level(&region) == Level::Unavailable {
-        return Err(Problem::new(Code::StoreUnavailable, "the store cannot be reached"));
+        return Err(Problem::new(
+            Code::StoreUnavailable,
+            "the store cannot be reached",
+        ));
     }
     let call = off_the_workers(move || own_window(window_id, body)).await??;
     let permit = app.admission().enter(&region, Work::Intake).await?;
@@ -109,7 +112,10 @@ pub(crate) async fn list_windows(
     let reports = app.store().reports(&region, after, limit).await?;
     let next = reports.last().map_or(after, |report| report.window_seq);
     Ok(Answer(WindowsPage {
-        windows: reports.iter().map(|report| ReportBody::new(&region, report)).collect(),
+        windows: reports
+            .iter()
+            .map(|report| ReportBody::new(&region, report))
+            .collect(),
         next: next.get(),
     }))
 }
