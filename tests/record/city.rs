@@ -19,10 +19,10 @@ use kheya::{
     },
     eta::StraightLine,
     protocol::{
-        AcquireLeadership, CancelRequest, ClaimBatch, ClaimKey, ClaimPair, Command, Complete,
-        Confirm, DriverStatus, Extend, Intake, PairOutcome, Patch, Ping, Pings, Release,
-        ReleaseReason, RemoveDriver, ReportBody, ReportSource, RequestDraft, Seal, Snapshot, Sweep,
-        TakeWindow, Taker, TripOutcome,
+        AcquireLeadership, CancelRequest, ClaimBatch, ClaimKey, ClaimPair, Complete, Confirm,
+        DriverStatus, Extend, Intake, PairOutcome, Patch, Ping, Pings, Release, ReleaseReason,
+        RemoveDriver, ReportBody, ReportSource, RequestDraft, Seal, Snapshot, Sweep, TakeWindow,
+        Taker, TripOutcome,
     },
     record::{
         Entry, LogReader, RecordOptions, Recorder, RecordingStore, WindowEntry, WindowSource,
@@ -30,7 +30,7 @@ use kheya::{
     store::{Clock, ManualClock, MemoryStore, Store, StoreOptions},
     supply::Position,
 };
-use kheya_solver::{Budget, Options};
+use kheya_solver::{Budget, Method, Options};
 
 pub(crate) const START: UnixMs = UnixMs::new(1_796_044_599_485);
 
@@ -83,8 +83,20 @@ pub(crate) struct City {
 }
 
 impl City {
-    /// A city with so many drivers and requests a window.
+    /// A city with so many drivers, and so many requests a window.
     pub(crate) async fn begin(
+        options: RecordOptions,
+        clock: Arc<ManualClock>,
+        seed: u64,
+        drivers: u64,
+        requests: u64,
+    ) -> Self {
+        Self::in_region("dhaka", options, clock, seed, drivers, requests).await
+    }
+
+    /// The same under another name.
+    pub(crate) async fn in_region(
+        name: &str,
         options: RecordOptions,
         clock: Arc<ManualClock>,
         seed: u64,
@@ -98,7 +110,7 @@ impl City {
         let store: Arc<dyn Store> =
             Arc::new(RecordingStore::new(memory, recorder.clone(), ticking));
         let mut city = Self {
-            region: RegionId::new("dhaka").unwrap(),
+            region: RegionId::new(name).unwrap(),
             recorder,
             clock,
             store,
@@ -143,7 +155,7 @@ impl City {
 
     fn place(draw: Draw) -> Place {
         let at = |n: u64| draw.number(n).unit_f64() - 0.5;
-        Place::new(23.75 + 0.04 * at(1), 90.39 + 0.04 * at(2)).unwrap()
+        Place::new(23.75 + 0.02 * at(1), 90.39 + 0.02 * at(2)).unwrap()
     }
 
     pub(crate) fn now(&self) -> UnixMs {
@@ -261,7 +273,7 @@ impl City {
                         claim: claim.clone(),
                     };
                     if self.store.confirm(region, confirm).await.unwrap().is_ok() {
-                        let ends = self.now() + DurationMs::new(400_000 + 7_000 * n as i64);
+                        let ends = self.now() + DurationMs::new(90_000 + 7_000 * n as i64);
                         self.trips.push(Trip { claim, ends });
                     }
                 }
@@ -337,9 +349,17 @@ impl City {
                 None,
             );
         } else {
-            let options = Options {
-                budget: (kind == 5).then(|| Budget::wall(Duration::ZERO)),
-                ..Options::default()
+            // two ways to end without a proof: no time at all, and a rule that never proves
+            let options = match self.step % 16 {
+                5 => Options {
+                    method: Method::GreedyEdge,
+                    ..Options::default()
+                },
+                13 => Options {
+                    budget: Some(Budget::wall(Duration::ZERO)),
+                    ..Options::default()
+                },
+                _ => Options::default(),
             };
             let batch: Batch = decide_batch(&snapshot, &eta, &options, |_| ()).unwrap();
             if kind == 3 {
@@ -449,11 +469,6 @@ impl City {
         }
         lost
     }
-
-    /// Sends a command as it is.
-    pub(crate) async fn send(&self, command: Command) {
-        self.store.apply(&self.region, command).await.unwrap();
-    }
 }
 
 fn key(pair: ClaimPair, fence: Fence) -> ClaimKey {
@@ -529,7 +544,7 @@ fn frozen(read: &Snapshot, seed: u64) -> WindowSnapshot {
 /// A record of a busy hour or so: (directory, run, the city at its end).
 pub(crate) async fn recorded(directory: &Path, windows: usize) -> City {
     let clock = Arc::new(ManualClock::at(START));
-    let mut city = City::begin(options(directory, clock.clone()), clock, 3, 60, 9).await;
+    let mut city = City::begin(options(directory, clock.clone()), clock, 3, 150, 7).await;
     for _ in 0..windows {
         city.window().await;
     }

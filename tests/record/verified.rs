@@ -27,7 +27,8 @@ async fn a_recorded_region_is_decided_the_same_again() {
     assert!(report.holds());
     assert_eq!(report.decisions.total(), city.windows as u64);
     assert_eq!(report.windows.fallback, 8);
-    assert_eq!(report.decisions.checked, 8, "the windows without a budget");
+    assert!(report.decisions.checked > 4, "windows without a proof");
+    assert_eq!(report.decisions.different, 0);
     assert_eq!(report.repairs.total(), city.repairs as u64);
     assert!(report.repairs.identical > 3);
     assert_eq!((report.read.runs, report.read.unended_runs), (1, 0));
@@ -134,14 +135,15 @@ async fn one_planted_bit_is_found_and_named() {
         }
         cut
     };
-    let repaired =
-        |window: &mut serde_json::Value| match window["repaired"]["assignments"].get_mut(0) {
-            Some(first) => {
-                flip(&mut first["eta_s"]);
-                true
-            }
-            None => false,
-        };
+    let repaired = |window: &mut serde_json::Value| {
+        let first = window
+            .get_mut("repaired")
+            .and_then(|repaired| repaired["assignments"].get_mut(0));
+        first.is_some_and(|first| {
+            flip(&mut first["eta_s"]);
+            true
+        })
+    };
     let changes: [(&str, Change<'_>, Step); 6] = [
         ("eta_s", &eta, Step::Decision),
         ("cost_s", &cost, Step::Decision),
