@@ -1,0 +1,14 @@
+//! The record of a live node: what is written, what is read back, and what survives.
+
+#[cfg(test)]
+mod city;
+#[cfg(test)]
+mod limits;
+#[cfg(test)]
+mod replayed;
+#[cfg(test)]
+mod round_trip;
+#[cfg(test)]
+mod torn;
+#[cfg(test)]
+mod verified;
