@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use rayon::prelude::*;
 use serde_json::{Map, Value};
 
-use super::{Failure, Format, duration, print, progress::Bar};
+use super::{Failure, Format, check_out, duration, print, progress::Bar};
 use crate::{
     config::RegionConfig,
     domain::DurationMs,
@@ -158,14 +158,8 @@ impl ReadingArgs {
 pub(super) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     let started = Instant::now();
     let config = region_config(args)?;
-    if let Some(out) = &args.out
-        && out.exists()
-        && !out.is_dir()
-    {
-        return Err(Failure::Input(format!(
-            "--out {}: is not a directory",
-            out.display()
-        )));
+    if let Some(out) = &args.out {
+        check_out(out)?;
     }
     let options = args.reading.options(args.seed)?;
     // the fleet file is small: what is wrong with it is said before the long reading
