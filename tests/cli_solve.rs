@@ -276,15 +276,6 @@ fn a_body_without_places_is_solved_by_its_edges() {
 #[test]
 fn a_window_that_is_none_is_refused_with_the_place() {
     let place = json!({"lat": 1, "lng": 2});
-    let recorded = |more: Value| {
-        let mut window =
-            json!({"format": "kheya-window/1", "now_ms": 5, "requests": [], "drivers": []});
-        window
-            .as_object_mut()
-            .unwrap()
-            .extend(more.as_object().unwrap().clone());
-        window
-    };
     let request = |request: Value| json!({"requests": [request], "drivers": []});
     let driver = |driver: Value| json!({"requests": [], "drivers": [driver]});
     let edge =
@@ -344,6 +335,26 @@ fn a_window_that_is_none_is_refused_with_the_place() {
             "edges[0].eta_s",
         ),
         (edge(json!({"request_id": "r", "driver_id": "d"})), "eta_s"),
+    ] {
+        let file = desk.file("w.json", window.to_string());
+        solve(&file, &[]).refused(&["w.json", named]);
+    }
+}
+
+#[test]
+fn a_window_with_a_wrong_field_is_refused_by_its_name() {
+    let recorded = |more: Value| {
+        let mut window =
+            json!({"format": "kheya-window/1", "now_ms": 5, "requests": [], "drivers": []});
+        window
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        window
+    };
+    let place = json!({"lat": 1, "lng": 2});
+    let desk = Desk::new();
+    for (window, named) in [
         (
             json!({"requests": [], "drivers": [], "colour": 1}),
             "colour",
@@ -377,6 +388,11 @@ fn a_window_that_is_none_is_refused_with_the_place() {
         let file = desk.file("w.json", window.to_string());
         solve(&file, &[]).refused(&["w.json", named]);
     }
+}
+
+#[test]
+fn a_text_that_is_no_json_is_refused_with_its_line() {
+    let desk = Desk::new();
     for (text, named) in [
         ("{\"requests\":[],", "line 1"),
         ("{\"requests\":[],\"drivers\":[]} and more", "line 1"),

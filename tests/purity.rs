@@ -80,8 +80,8 @@ fn has_word(code: &str, word: &str) -> bool {
     code.match_indices(word).any(|(at, _)| {
         let before = code[..at].chars().next_back();
         let after = code[at + word.len()..].chars().next();
-        let ends_in_name = word.ends_with(in_name);
-        !before.is_some_and(in_name) && !(ends_in_name && after.is_some_and(in_name))
+        let goes_on = word.ends_with(in_name) && after.is_some_and(in_name);
+        !goes_on && !before.is_some_and(in_name)
     })
 }
 
