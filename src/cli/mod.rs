@@ -9,7 +9,9 @@ mod solve;
 mod verify;
 
 use std::{
+    fs::{self, File},
     io::{self, Write as _},
+    path::Path,
     process::ExitCode,
 };
 
@@ -89,6 +91,23 @@ pub fn main() -> ExitCode {
     };
     let _ = writeln!(io::stderr(), "kheya: {message}");
     ExitCode::from(code)
+}
+
+/// Checks that files can be put into the directory `out`, which may still have to be made: said
+/// before the long work rather than after it.
+fn check_out(out: &Path) -> Result<(), Failure> {
+    let refused = |detail: &dyn std::fmt::Display| {
+        Failure::Input(format!("--out {}: {detail}", out.display()))
+    };
+    let standing = out.ancestors().find(|path| path.exists());
+    let standing = standing.unwrap_or(Path::new("."));
+    if !standing.is_dir() {
+        let detail = format!("{} is not a directory", standing.display());
+        return Err(refused(&detail));
+    }
+    let probe = standing.join(format!(".kheya-{}.partial", std::process::id()));
+    File::create_new(&probe).map_err(|error| refused(&error))?;
+    fs::remove_file(&probe).map_err(|error| refused(&error))
 }
 
 /// Prints an answer. A reader that hangs up early (`| head`) is no failure.
