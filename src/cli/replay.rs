@@ -6,11 +6,7 @@ use clap::{Args, ValueEnum};
 use rayon::prelude::*;
 use serde_json::{Map, Value};
 
-<<<<<<< HEAD
-use super::{Failure, Format, duration, print, progress::Bar, verify};
-=======
-use super::{Failure, Format, check_out, duration, print, progress::Bar};
->>>>>>> 6c5de7a5c461cf30905477b6476b52d84c44c3f3
+use super::{Failure, Format, check_out, duration, print, progress::Bar, verify};
 use crate::{
     config::RegionConfig,
     domain::{DurationMs, RegionId},
@@ -178,22 +174,10 @@ pub(super) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
         return verify::verify(&args.files, args.format);
     }
     let started = Instant::now();
-<<<<<<< HEAD
     // what is wrong with the settings is said before the long reading
     region_config(args, &RegionConfig::default())?;
-    if let Some(out) = &args.out
-        && out.exists()
-        && !out.is_dir()
-    {
-        return Err(Failure::Input(format!(
-            "--out {}: is not a directory",
-            out.display()
-        )));
-=======
-    let config = region_config(args)?;
     if let Some(out) = &args.out {
         check_out(out)?;
->>>>>>> 6c5de7a5c461cf30905477b6476b52d84c44c3f3
     }
     let options = args.reading.options(args.seed)?;
     // the fleet file is small: what is wrong with it is said before the long reading

@@ -231,15 +231,11 @@ fn solve_window(
             }
             started = Instant::now();
         });
-<<<<<<< HEAD
-        batch = Some(decided.map_err(|e| Failure::broken(&e))?);
-=======
         batch = Some(decided.map_err(|error| match error {
             // the method asked for is not fit for this window
             DecisionError::Solve(error) => Failure::Input(named(&args.instance, error)),
-            other => Failure::broken(other),
+            other => Failure::broken(&other),
         })?);
->>>>>>> 6c5de7a5c461cf30905477b6476b52d84c44c3f3
         Ok(())
     })?;
     let Some(Batch {
