@@ -145,9 +145,9 @@ impl Default for ServeConfig {
             tokens: None,
             record: None,
             leadership: LeadershipTimes {
-                leader_lease: Duration::from_millis(6_000),
-                renew_deadline: Duration::from_millis(4_000),
-                retry: Duration::from_millis(1_000),
+                leader_lease: Duration::from_secs(6),
+                renew_deadline: Duration::from_secs(4),
+                retry: Duration::from_secs(1),
                 margin: Duration::from_millis(500),
             },
             store_deadline: Duration::from_millis(300),
@@ -213,7 +213,11 @@ impl ServeConfig {
             (Some(cert), Some(key)) => Some(TlsFiles { cert, key }),
             (None, None) => None,
             (cert, _) => {
-                let missing = if cert.is_some() { "tls_key" } else { "tls_cert" };
+                let missing = if cert.is_some() {
+                    "tls_key"
+                } else {
+                    "tls_cert"
+                };
                 layers.refuse(missing, "tls_cert and tls_key are given together");
                 None
             }
@@ -224,9 +228,13 @@ impl ServeConfig {
         Self {
             listen,
             admin_listen: layers.text("admin_listen", address),
-            store: layers.text("store", StoreAddress::read).unwrap_or(defaults.store),
+            store: layers
+                .text("store", StoreAddress::read)
+                .unwrap_or(defaults.store),
             node_id: layers
-                .text("node_id", |text| NodeId::new(text).map_err(|e| e.to_string()))
+                .text("node_id", |text| {
+                    NodeId::new(text).map_err(|e| e.to_string())
+                })
                 .unwrap_or_else(|| node_of(listen)),
             tokens: layers.text("tokens", path),
             record,
@@ -235,8 +243,12 @@ impl ServeConfig {
             tls,
             max_connections: layers.integer("max_connections", 1, 1 << 20, 4_096) as usize,
             max_regions: layers.integer("max_regions", 1, 1_000_000, 1_000) as usize,
-            log_format: layers.text("log_format", LogFormat::read).unwrap_or_default(),
-            log: layers.text("log", |text| Ok(text.into())).unwrap_or(defaults.log),
+            log_format: layers
+                .text("log_format", LogFormat::read)
+                .unwrap_or_default(),
+            log: layers
+                .text("log", |text| Ok(text.into()))
+                .unwrap_or(defaults.log),
             regions: regions(layers, &region_defaults),
             region_defaults,
         }
@@ -284,7 +296,10 @@ impl ServeConfig {
             }
         };
         set("listen", Some(self.listen.to_string().into()));
-        set("admin_listen", self.admin_listen.map(|a| a.to_string().into()));
+        set(
+            "admin_listen",
+            self.admin_listen.map(|a| a.to_string().into()),
+        );
         set("store", Some(format!("{:?}", self.store).into()));
         set("node_id", Some(self.node_id.to_string().into()));
         set("tokens", self.tokens.as_deref().map(path));
@@ -298,11 +313,17 @@ impl ServeConfig {
         set("store_deadline_ms", Some(ms(self.store_deadline)));
         set("tls_cert", self.tls.as_ref().map(|tls| path(&tls.cert)));
         set("tls_key", self.tls.as_ref().map(|tls| path(&tls.key)));
-        set("max_connections", Some(Value::Integer(self.max_connections as i64)));
+        set(
+            "max_connections",
+            Some(Value::Integer(self.max_connections as i64)),
+        );
         set("max_regions", Some(Value::Integer(self.max_regions as i64)));
         set("log_format", Some(self.log_format.name().into()));
         set("log", Some(self.log.clone().into()));
-        set("region_defaults", Value::try_from(&self.region_defaults).ok());
+        set(
+            "region_defaults",
+            Value::try_from(&self.region_defaults).ok(),
+        );
         let mut text = table.to_string();
         for (region, config) in &self.regions {
             let values = toml::to_string(config).unwrap_or_default();
@@ -433,7 +454,11 @@ mod tests {
     #[test]
     fn flags_win_over_the_environment_and_that_over_the_file() {
         let file = "listen = \"127.0.0.1:1\"\nmax_connections = 10\nretry_ms = 900";
-        let env = [("KHEYA_LISTEN", "127.0.0.1:2"), ("KHEYA_MAX_CONNECTIONS", "20"), ("HOME", "/")];
+        let env = [
+            ("KHEYA_LISTEN", "127.0.0.1:2"),
+            ("KHEYA_MAX_CONNECTIONS", "20"),
+            ("HOME", "/"),
+        ];
         let config = load(file, &env, vec![("listen", "127.0.0.1:3".into())]).unwrap();
         assert_eq!(config.listen.port(), 3);
         assert_eq!(config.node_id.as_str(), "127.0.0.1:3");
@@ -446,7 +471,10 @@ mod tests {
         let file = "lisen = \"x\"\nmax_connections = \"10\"\nleader_lease_ms = 3000\ntls_cert = \"c\"\n\
                     [region_defaults]\nwindow_ms = 99999\nbogus = 1\n[regions.Dhaka]\nwindow_ms = 1000\n\
                     [regions.sylhet]\nlease_ms = 3000";
-        let env = [("KHEYA_STORE", "postgres://me:secret@x"), ("KHEYA_TYPO", "1")];
+        let env = [
+            ("KHEYA_STORE", "postgres://me:secret@x"),
+            ("KHEYA_TYPO", "1"),
+        ];
         let errors = load(file, &env, vec![("listen", "0.0.0.0:7070".into())]).unwrap_err();
         let text = errors.to_string();
         for part in [
@@ -483,7 +511,10 @@ mod tests {
 
     #[test]
     fn a_public_address_needs_tokens() {
-        let flags = vec![("listen", "0.0.0.0:7070".into()), ("tokens", "t.toml".into())];
+        let flags = vec![
+            ("listen", "0.0.0.0:7070".into()),
+            ("tokens", "t.toml".into()),
+        ];
         assert!(load("", &[], flags).is_ok());
     }
 }

@@ -63,9 +63,18 @@ mod tests {
     #[test]
     fn a_document_gives_the_configuration_back() {
         let patch = json!({"window_ms": 5000, "search_radii_km": [1, 2.5], "paused": true});
-        let config = RegionConfig::default().patched(patch.as_object().unwrap()).unwrap().config;
-        assert_eq!(RegionConfig::from_document(&config.document()).unwrap(), config);
-        assert_eq!(RegionConfig::from_document("{}").unwrap(), RegionConfig::default());
+        let config = RegionConfig::default()
+            .patched(patch.as_object().unwrap())
+            .unwrap()
+            .config;
+        assert_eq!(
+            RegionConfig::from_document(&config.document()).unwrap(),
+            config
+        );
+        assert_eq!(
+            RegionConfig::from_document("{}").unwrap(),
+            RegionConfig::default()
+        );
         assert!(config.rules().check().is_ok());
     }
 }

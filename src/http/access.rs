@@ -4,11 +4,11 @@
 //! the rest for `dispatch`. So a new route cannot be left open by mistake.
 
 use axum::{
+    RequestExt as _,
     extract::{RawPathParams, Request, State},
-    http::{HeaderMap, Method, header},
+    http::{HeaderMap, HeaderValue, Method, header},
     middleware::Next,
     response::{IntoResponse as _, Response},
-    RequestExt as _,
 };
 
 use super::{
@@ -18,7 +18,11 @@ use super::{
 };
 
 /// Lets a call through to its route, with its [`Caller`] among the extensions.
-pub(crate) async fn guard(State(app): State<AppState>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn guard(
+    State(app): State<AppState>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let caller = match authorize(&app, &mut request).await {
         Ok(caller) => caller,
         Err(problem) => return problem.into_response(),
@@ -52,14 +56,17 @@ fn identify(app: &AppState, headers: &HeaderMap) -> Result<Caller, Problem> {
     let Some(tokens) = app.tokens() else {
         return Ok(Caller::local());
     };
-    let given = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
+    let given = headers
+        .get(header::AUTHORIZATION)
+        .map(HeaderValue::as_bytes);
     let token = given.and_then(|value| {
         let (scheme, token) = value.split_at_checked(7)?;
-        scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
+        scheme
+            .eq_ignore_ascii_case(b"bearer ")
+            .then(|| token.trim_ascii())
     });
-    let token = token.ok_or_else(|| {
-        Problem::new(Code::Unauthenticated, "send Authorization: Bearer <token>")
-    })?;
+    let token = token
+        .ok_or_else(|| Problem::new(Code::Unauthenticated, "send Authorization: Bearer <token>"))?;
     tokens
         .identify(token)
         .ok_or_else(|| Problem::new(Code::Unauthenticated, "the token is not known"))

@@ -156,7 +156,11 @@ impl Admission {
     ///
     /// # Errors
     /// 429 `quota` for followers and reads, 503 `region_full` for the rest, with `Retry-After`.
-    pub async fn enter(&self, region: &RegionId, work: Work) -> Result<OwnedSemaphorePermit, Problem> {
+    pub async fn enter(
+        &self,
+        region: &RegionId,
+        work: Work,
+    ) -> Result<OwnedSemaphorePermit, Problem> {
         let gates = self.gates(region);
         let permit = match gates.iter().find(|gate| gate.work == work) {
             Some(gate) => gate.enter().await,
@@ -168,7 +172,10 @@ impl Admission {
                 Work::Followers | Work::Reads => Code::Quota,
                 Work::Claims | Work::Pings | Work::Intake => Code::RegionFull,
             };
-            let detail = format!("as many {} as may be are under way in {region}", work.name());
+            let detail = format!(
+                "as many {} as may be are under way in {region}",
+                work.name()
+            );
             Problem::new(code, detail)
         })
     }
@@ -176,7 +183,9 @@ impl Admission {
     /// A slot for one call of a caller.
     pub(crate) fn caller(&self, caller: &Caller) -> Option<OwnedSemaphorePermit> {
         let mut callers = self.callers.lock();
-        drop_idle(&mut callers, |slots| slots.available_permits() == CALLER_CALLS);
+        drop_idle(&mut callers, |slots| {
+            slots.available_permits() == CALLER_CALLS
+        });
         let slots = callers
             .entry(Arc::clone(&caller.name))
             .or_insert_with(|| Arc::new(Semaphore::new(CALLER_CALLS)));
@@ -257,7 +266,8 @@ mod tests {
     async fn idle_gates_are_dropped_when_there_are_many() {
         let admission = Admission::default();
         for i in 0..3 * KEPT_GATES {
-            admission.enter(&region(&format!("r{i}")), Work::Reads).await.unwrap();
+            let region = region(&format!("r{i}"));
+            drop(admission.enter(&region, Work::Reads).await.unwrap());
         }
         assert!(admission.regions.lock().len() <= KEPT_GATES);
     }

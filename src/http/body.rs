@@ -55,13 +55,7 @@ impl<S: Send + Sync, const LIMIT: usize> FromRequest<S> for JsonBytes<LIMIT> {
                 ));
             }
         }
-        let mut whole = Vec::new();
-        inflate(request, LIMIT, |piece| {
-            whole.append(piece);
-            Ok(())
-        })
-        .await?;
-        Ok(Self(whole))
+        inflate(request, LIMIT, |_| Ok(())).await.map(Self)
     }
 }
 
@@ -95,18 +89,20 @@ pub(crate) async fn off_the_workers<T: Send + 'static>(
 
 /// The media type without its parameters.
 pub(crate) fn media_type(headers: &HeaderMap) -> &str {
-    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let value = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
     let value = value.unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim()
 }
 
-/// Reads a body to its end, inflating it, and hands over each piece as it comes. `take` leaves the
-/// piece empty, or with the part that it wants to see again.
+/// Reads a body to its end, inflating it, and hands over what there is whenever more has come.
+/// `take` takes from the front as much as it can use; what it leaves at the end is given back.
 pub(crate) async fn inflate(
     request: Request,
     limit: usize,
     mut take: impl FnMut(&mut Vec<u8>) -> Result<(), Problem>,
-) -> Result<(), Problem> {
+) -> Result<Vec<u8>, Problem> {
     let mut inflating = Inflating::new(request.headers(), limit)?;
     let mut body = request.into_body();
     let reading = async {
@@ -126,9 +122,11 @@ pub(crate) async fn inflate(
             }
         }
         inflating.finish()?;
-        take(inflating.inflated())
+        Ok(std::mem::take(inflating.inflated()))
     };
-    tokio::time::timeout(BODY_TIMEOUT, reading).await.unwrap_or_else(|_| Err(late()))
+    tokio::time::timeout(BODY_TIMEOUT, reading)
+        .await
+        .unwrap_or_else(|_| Err(late()))
 }
 
 fn late() -> Problem {
@@ -138,14 +136,19 @@ fn late() -> Problem {
 /// A body that is being inflated. Never holds more than the limit.
 enum Inflating {
     Plain(Capped),
-    Gzip(flate2::write::MultiGzDecoder<Capped>),
+    Gzip(Box<flate2::write::MultiGzDecoder<Capped>>),
     Zstd(Box<zstd::stream::write::Decoder<'static, Capped>>),
 }
 
 impl Inflating {
     fn new(headers: &HeaderMap, limit: usize) -> Result<Self, Problem> {
-        let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-        if length.and_then(|text| text.parse().ok()).is_some_and(|bytes: u64| bytes > limit as u64) {
+        let length = headers
+            .get(header::CONTENT_LENGTH)
+            .and_then(|value| value.to_str().ok());
+        if length
+            .and_then(|text| text.parse().ok())
+            .is_some_and(|bytes: u64| bytes > limit as u64)
+        {
             return Err(over(limit));
         }
         let capped = Capped {
@@ -162,7 +165,9 @@ impl Inflating {
         }
         match coding.to_ascii_lowercase().as_str() {
             "identity" => Ok(Self::Plain(capped)),
-            "gzip" | "x-gzip" => Ok(Self::Gzip(flate2::write::MultiGzDecoder::new(capped))),
+            "gzip" | "x-gzip" => Ok(Self::Gzip(Box::new(flate2::write::MultiGzDecoder::new(
+                capped,
+            )))),
             "zstd" => {
                 let broken = |error: std::io::Error| Problem::internal(&error);
                 let mut decoder = zstd::stream::write::Decoder::new(capped).map_err(broken)?;
@@ -207,7 +212,10 @@ impl Inflating {
         if error.kind() == std::io::ErrorKind::QuotaExceeded {
             return over(self.capped().limit);
         }
-        Problem::new(Code::Malformed, format!("the body cannot be inflated: {error}"))
+        Problem::new(
+            Code::Malformed,
+            format!("the body cannot be inflated: {error}"),
+        )
     }
 }
 
@@ -257,13 +265,7 @@ mod tests {
             .header(header::CONTENT_ENCODING, coding)
             .body(Body::from(body))
             .unwrap();
-        let mut whole = Vec::new();
-        inflate(request, limit, |piece| {
-            whole.append(piece);
-            Ok(())
-        })
-        .await?;
-        Ok(whole)
+        inflate(request, limit, |_| Ok(())).await
     }
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -276,20 +278,34 @@ mod tests {
     async fn bodies_are_inflated_up_to_their_limit_and_no_further() {
         let text = b"hello ".repeat(1000);
         let zstd = zstd::encode_all(&text[..], 3).unwrap();
-        for (coding, body) in [("identity", text.clone()), ("GZIP", gzip(&text)), ("zstd", zstd)] {
-            assert_eq!(read(coding, body.clone(), 6000).await.unwrap(), text, "{coding}");
+        for (coding, body) in [
+            ("identity", text.clone()),
+            ("GZIP", gzip(&text)),
+            ("zstd", zstd),
+        ] {
+            assert_eq!(
+                read(coding, body.clone(), 6000).await.unwrap(),
+                text,
+                "{coding}"
+            );
             let over = read(coding, body, 5999).await.unwrap_err();
             assert_eq!(over.code(), Code::TooLarge, "{coding}");
         }
         let bomb = gzip(&vec![0; 50 << 20]);
         assert!(bomb.len() < 60_000);
-        assert_eq!(read("gzip", bomb, 1 << 20).await.unwrap_err().code(), Code::TooLarge);
+        assert_eq!(
+            read("gzip", bomb, 1 << 20).await.unwrap_err().code(),
+            Code::TooLarge
+        );
     }
 
     #[tokio::test]
     async fn broken_and_unknown_codings_are_told_apart() {
         let cut = gzip(b"hello")[..12].to_vec();
-        assert_eq!(read("gzip", cut, 100).await.unwrap_err().code(), Code::Malformed);
+        assert_eq!(
+            read("gzip", cut, 100).await.unwrap_err().code(),
+            Code::Malformed
+        );
         let odd = read("br", Vec::new(), 100).await.unwrap_err();
         assert_eq!(odd.code(), Code::UnsupportedMediaType);
     }

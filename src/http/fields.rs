@@ -106,7 +106,12 @@ impl<'e> Object<'e> {
         self.errors.add(&path, "missing", &Value::Null, "is needed");
     }
 
-    fn read<T>(&mut self, name: &str, value: &Value, read: impl FnOnce(&Value) -> Read<T>) -> Option<T> {
+    fn read<T>(
+        &mut self,
+        name: &str,
+        value: &Value,
+        read: impl FnOnce(&Value) -> Read<T>,
+    ) -> Option<T> {
         match read(value) {
             Ok(read) => Some(read),
             Err(Wrong { code, detail }) => {
@@ -123,13 +128,11 @@ impl<'e> Object<'e> {
         name: &str,
         read: impl FnOnce(&Value) -> Read<T>,
     ) -> Option<T> {
-        match self.fields.remove(name) {
-            Some(value) => self.read(name, &value, read),
-            None => {
-                self.missing(name);
-                None
-            }
-        }
+        let Some(value) = self.fields.remove(name) else {
+            self.missing(name);
+            return None;
+        };
+        self.read(name, &value, read)
     }
 
     /// A field that may be left out, or be `null`.
@@ -153,7 +156,9 @@ impl<'e> Object<'e> {
         match self.fields.remove(name) {
             None => Patch::Keep,
             Some(Value::Null) => Patch::Clear,
-            Some(value) => self.read(name, &value, read).map_or(Patch::Keep, Patch::Set),
+            Some(value) => self
+                .read(name, &value, read)
+                .map_or(Patch::Keep, Patch::Set),
         }
     }
 
@@ -212,7 +217,8 @@ impl<'e> Object<'e> {
     pub(crate) fn close(self) {
         for (name, value) in &self.fields {
             let path = self.at(name);
-            self.errors.add(&path, "unknown_field", value, "is not known here");
+            self.errors
+                .add(&path, "unknown_field", value, "is not known here");
         }
     }
 }
@@ -227,7 +233,9 @@ fn wrong(code: &'static str, detail: impl Into<String>) -> Wrong {
 /// An id, by its constructor.
 pub(crate) fn id<T>(new: fn(&str) -> Result<T, IdError>) -> impl Fn(&Value) -> Read<T> {
     move |value| {
-        let text = value.as_str().ok_or_else(|| wrong("wrong_type", "must be a text"))?;
+        let text = value
+            .as_str()
+            .ok_or_else(|| wrong("wrong_type", "must be a text"))?;
         new(text).map_err(|error| wrong("bad_id", error.to_string()))
     }
 }
@@ -235,11 +243,16 @@ pub(crate) fn id<T>(new: fn(&str) -> Result<T, IdError>) -> impl Fn(&Value) -> R
 /// A number within limits.
 pub(crate) fn number(min: f64, max: f64) -> impl Fn(&Value) -> Read<f64> {
     move |value| {
-        let number = value.as_f64().ok_or_else(|| wrong("wrong_type", "must be a number"))?;
+        let number = value
+            .as_f64()
+            .ok_or_else(|| wrong("wrong_type", "must be a number"))?;
         if (min..=max).contains(&number) {
             Ok(number)
         } else {
-            Err(wrong("out_of_range", format!("must be within {min} and {max}")))
+            Err(wrong(
+                "out_of_range",
+                format!("must be within {min} and {max}"),
+            ))
         }
     }
 }
@@ -255,7 +268,10 @@ pub(crate) fn integer(min: i64, max: i64) -> impl Fn(&Value) -> Read<i64> {
         match whole {
             Some(number) if (min..=max).contains(&number) => Ok(number),
             None if !beyond => Err(wrong("wrong_type", "must be a whole number")),
-            _ => Err(wrong("out_of_range", format!("must be within {min} and {max}"))),
+            _ => Err(wrong(
+                "out_of_range",
+                format!("must be within {min} and {max}"),
+            )),
         }
     }
 }
@@ -267,17 +283,24 @@ pub(crate) fn instant(value: &Value) -> Read<UnixMs> {
 
 /// `true` or `false`.
 pub(crate) fn flag(value: &Value) -> Read<bool> {
-    value.as_bool().ok_or_else(|| wrong("wrong_type", "must be true or false"))
+    value
+        .as_bool()
+        .ok_or_else(|| wrong("wrong_type", "must be true or false"))
 }
 
 /// One of a few words.
 pub(crate) fn choice<T: Copy>(words: &[(&str, T)]) -> impl Fn(&Value) -> Read<T> {
     move |value| {
-        let text = value.as_str().ok_or_else(|| wrong("wrong_type", "must be a text"))?;
+        let text = value
+            .as_str()
+            .ok_or_else(|| wrong("wrong_type", "must be a text"))?;
         let found = words.iter().find(|(word, _)| *word == text);
         found.map(|(_, choice)| *choice).ok_or_else(|| {
             let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-            wrong("out_of_range", format!("must be one of {}", words.join(", ")))
+            wrong(
+                "out_of_range",
+                format!("must be one of {}", words.join(", ")),
+            )
         })
     }
 }
@@ -288,7 +311,9 @@ pub(crate) fn list<T>(
     read: impl Fn(&Value) -> Read<T>,
 ) -> impl Fn(&Value) -> Read<Vec<T>> {
     move |value| {
-        let values = value.as_array().ok_or_else(|| wrong("wrong_type", "must be a list"))?;
+        let values = value
+            .as_array()
+            .ok_or_else(|| wrong("wrong_type", "must be a list"))?;
         if values.len() > most {
             return Err(wrong("out_of_range", format!("has at most {most} entries")));
         }
@@ -340,8 +365,11 @@ mod tests {
         assert!(object.optional("n", integer(0, 9)).is_none());
         assert!(object.required("gone", flag).is_none());
         object.close();
-        let told: Vec<(String, String)> =
-            errors.into_vec().into_iter().map(|e| (e.path, e.code)).collect();
+        let told: Vec<(String, String)> = errors
+            .into_vec()
+            .into_iter()
+            .map(|e| (e.path, e.code))
+            .collect();
         let want = [
             ("requests[2].id", "bad_id"),
             ("requests[2].pickup.lat", "out_of_range"),
@@ -351,14 +379,23 @@ mod tests {
             ("requests[2].gone", "missing"),
             ("requests[2].odd", "unknown_field"),
         ];
-        assert_eq!(told, want.map(|(path, code)| (path.to_owned(), code.to_owned())));
+        assert_eq!(
+            told,
+            want.map(|(path, code)| (path.to_owned(), code.to_owned()))
+        );
     }
 
     #[test]
     fn numbers_are_whole_when_they_must_be() {
         assert_eq!(integer(0, 10)(&json!(3.0)), Ok(3));
-        assert_eq!(integer(0, 10)(&json!(u64::MAX)).unwrap_err().code, "out_of_range");
-        assert_eq!(integer(0, 10)(&json!(1e300)).unwrap_err().code, "out_of_range");
+        assert_eq!(
+            integer(0, 10)(&json!(u64::MAX)).unwrap_err().code,
+            "out_of_range"
+        );
+        assert_eq!(
+            integer(0, 10)(&json!(1e300)).unwrap_err().code,
+            "out_of_range"
+        );
         assert_eq!(integer(0, 10)(&json!("3")).unwrap_err().code, "wrong_type");
     }
 

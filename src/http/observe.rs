@@ -35,7 +35,10 @@ pub(crate) async fn observe(mut request: Request, next: Next) -> Response {
     );
     let mut response = next.run(request).instrument(span.clone()).await;
     let (status, took) = (response.status(), started.elapsed());
-    let code = response.extensions().get::<Code>().map(|code| code.as_str());
+    let code = response
+        .extensions()
+        .get::<Code>()
+        .map(|code| code.as_str());
     span.in_scope(|| {
         let took_ms = took.as_secs_f64() * 1e3;
         if status.is_server_error() {

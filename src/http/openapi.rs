@@ -107,7 +107,9 @@ fn add_problems(operation: &mut Operation, path: &str, method: &str) {
     let guarded = !matches!(path, "/livez" | "/readyz");
     let conflicts = (of_region && method == "delete")
         || ends("/reconcile")
-        || (method == "post" && (ends("/requests") || path.contains("/claims/") || ends("/solve")) && of_region);
+        || (method == "post"
+            && (ends("/requests") || path.contains("/claims/") || ends("/solve"))
+            && of_region);
     let has_body = operation.request_body.is_some();
     let api = path.starts_with("/v1/");
     let cases = [
@@ -156,7 +158,9 @@ fn problem(codes: &str, retry: bool) -> Response {
     let content = ContentBuilder::new()
         .schema(Some(Ref::from_schema_name("Problem")))
         .build();
-    let mut response = ResponseBuilder::new().description(codes).content(PROBLEM_JSON, content);
+    let mut response = ResponseBuilder::new()
+        .description(codes)
+        .content(PROBLEM_JSON, content);
     if retry {
         let seconds = ObjectBuilder::new().schema_type(Type::Integer).build();
         let mut header = Header::new(seconds);

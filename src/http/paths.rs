@@ -1,6 +1,9 @@
 //! What stands in a path and after its `?`, checked like a body: every wrong part is told.
 
-use std::{collections::BTreeMap, convert::Infallible};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    convert::Infallible,
+};
 
 use axum::{
     extract::{FromRequestParts, RawPathParams},
@@ -45,8 +48,13 @@ impl PathPart for WindowSeq {
     const NAME: &'static str = "window_seq";
 
     fn read(text: &str) -> Result<Self, String> {
-        let number = text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse::<u64>().ok());
-        let number = number.flatten().and_then(|number| Self::try_from(number).ok());
+        let number = text
+            .bytes()
+            .all(|b| b.is_ascii_digit())
+            .then(|| text.parse::<u64>().ok());
+        let number = number
+            .flatten()
+            .and_then(|number| Self::try_from(number).ok());
         number.ok_or_else(|| "must be a whole number below 2^53".into())
     }
 }
@@ -88,10 +96,11 @@ impl Params {
         let mut errors = Errors::default();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             let (name, value) = (name.into_owned(), value.into_owned());
-            if given.contains_key(&name) {
-                errors.add(&name, "duplicate", &value.into(), "is given twice");
-            } else {
-                given.insert(name, value);
+            match given.entry(name) {
+                Entry::Occupied(entry) => {
+                    errors.add(entry.key(), "duplicate", &value.into(), "is given twice");
+                }
+                Entry::Vacant(entry) => drop(entry.insert(value)),
             }
         }
         Self { given, errors }
@@ -139,7 +148,8 @@ impl Params {
 
     /// `limit`: 1 to 1,000, by default 100.
     pub(crate) fn limit(&mut self) -> usize {
-        self.value("limit", integer(1, 1_000)).map_or(100, |limit| limit as usize)
+        self.value("limit", integer(1, 1_000))
+            .map_or(100, |limit| limit as usize)
     }
 
     /// Ends the reading.
@@ -149,7 +159,8 @@ impl Params {
     pub(crate) fn close(mut self) -> Result<(), Problem> {
         for (name, value) in &self.given {
             let value = Value::from(value.as_str());
-            self.errors.add(name, "unknown_parameter", &value, "is not known here");
+            self.errors
+                .add(name, "unknown_parameter", &value, "is not known here");
         }
         if self.errors.is_empty() {
             Ok(())

@@ -300,7 +300,10 @@ mod tests {
         let problem = Problem::new(Code::Quarantined, "until 5").retry_after_ms(1);
         let body: Value = serde_json::from_str(&problem.to_json()).unwrap();
         assert_eq!(body["type"], "urn:kheya:problem:quarantined");
-        assert_eq!((&body["status"], &body["code"]), (&503.into(), &"quarantined".into()));
+        assert_eq!(
+            (&body["status"], &body["code"]),
+            (&503.into(), &"quarantined".into())
+        );
         assert_eq!(body["errors"], Value::Array(Vec::new()));
         let response = problem.into_response();
         assert_eq!(response.headers()[header::RETRY_AFTER], "1");

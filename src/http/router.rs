@@ -49,14 +49,32 @@ pub fn router(app: AppState) -> Router {
             get(requests::get_request).delete(requests::cancel_request),
         )
         .route("/v1/regions/{region}/windows", get(windows::list_windows))
-        .route("/v1/regions/{region}/windows/{window_seq}", get(windows::get_window))
+        .route(
+            "/v1/regions/{region}/windows/{window_seq}",
+            get(windows::get_window),
+        )
         // only the head of a stream is timed
-        .route("/v1/regions/{region}/events/stream", get(events::stream_events))
+        .route(
+            "/v1/regions/{region}/events/stream",
+            get(events::stream_events),
+        )
         .route("/v1/regions/{region}/claims", get(claims::list_claims))
-        .route("/v1/regions/{region}/claims/{driver}/confirm", post(claims::confirm))
-        .route("/v1/regions/{region}/claims/{driver}/release", post(claims::release))
-        .route("/v1/regions/{region}/claims/{driver}/complete", post(claims::complete))
-        .route("/v1/regions/{region}/claims/{driver}/extend", post(claims::extend))
+        .route(
+            "/v1/regions/{region}/claims/{driver}/confirm",
+            post(claims::confirm),
+        )
+        .route(
+            "/v1/regions/{region}/claims/{driver}/release",
+            post(claims::release),
+        )
+        .route(
+            "/v1/regions/{region}/claims/{driver}/complete",
+            post(claims::complete),
+        )
+        .route(
+            "/v1/regions/{region}/claims/{driver}/extend",
+            post(claims::extend),
+        )
         .route("/v1/regions/{region}/reconcile", post(reconcile::reconcile))
         .merge(documents())
         .route_layer(from_fn_with_state(SHORT, timed));
@@ -65,7 +83,10 @@ pub fn router(app: AppState) -> Router {
         .route_layer(from_fn_with_state(POLL, timed));
     let solves = Router::new()
         .route("/v1/solve", post(solve::solve))
-        .route("/v1/regions/{region}/windows/{window_id}/solve", post(windows::solve_own))
+        .route(
+            "/v1/regions/{region}/windows/{window_id}/solve",
+            post(windows::solve_own),
+        )
         .route_layer(from_fn_with_state(SOLVE, timed));
     let guarded = short
         .merge(polls)
@@ -106,19 +127,24 @@ async fn nothing_here() -> Problem {
 }
 
 async fn other_method() -> Problem {
-    Problem::new(Code::MethodNotAllowed, "see Allow for the methods of this path")
+    Problem::new(
+        Code::MethodNotAllowed,
+        "see Allow for the methods of this path",
+    )
 }
 
 async fn timed(State(limit): State<Duration>, request: Request, next: Next) -> Response {
-    match tokio::time::timeout(limit, next.run(request)).await {
-        Ok(response) => response,
-        Err(_) => {
-            let detail = format!("no answer within {} s: repeat the call", limit.as_secs());
-            Problem::new(Code::OutcomeUnknown, detail).into_response()
-        }
-    }
+    let answer = tokio::time::timeout(limit, next.run(request)).await;
+    answer.unwrap_or_else(|_| {
+        let detail = format!("no answer within {} s: repeat the call", limit.as_secs());
+        Problem::new(Code::OutcomeUnknown, detail).into_response()
+    })
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the layer hands a panic over by value"
+)]
 fn panicked(cause: Box<dyn Any + Send + 'static>) -> Response {
     let cause = cause
         .downcast_ref::<String>()

@@ -146,7 +146,10 @@ impl Server {
             while listeners.join_next().await.is_some() {}
             app.changes_end().await;
         };
-        if timeout(DRAIN + Duration::from_secs(1), drained).await.is_err() {
+        if timeout(DRAIN + Duration::from_secs(1), drained)
+            .await
+            .is_err()
+        {
             tracing::warn!("some changes did not end in time");
         }
         tracing::info!("stopped");

@@ -11,9 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{
     body::parse_now,
-    fields::{
-        Errors, Object, choice, entries, id, instant, integer, list, number, place,
-    },
+    fields::{Errors, Object, choice, entries, id, instant, integer, list, number, place},
     model::solve::{Certificate, DriverPrice, RequestPrice, SolveAnswer},
     problem::{Code, Problem},
 };
@@ -67,9 +65,13 @@ impl SolveSlots {
     /// A core for one solve.
     pub(crate) async fn enter(&self) -> Result<OwnedSemaphorePermit, Problem> {
         let busy = || Problem::new(Code::Quota, "as many solves as may be are under way");
-        let _place = Arc::clone(&self.line).try_acquire_owned().map_err(|_| busy())?;
+        let _place = Arc::clone(&self.line)
+            .try_acquire_owned()
+            .map_err(|_| busy())?;
         let slot = Arc::clone(&self.running).acquire_owned();
-        let slot = tokio::time::timeout(PATIENCE, slot).await.map_err(|_| busy())?;
+        let slot = tokio::time::timeout(PATIENCE, slot)
+            .await
+            .map_err(|_| busy())?;
         slot.map_err(|_| busy())
     }
 }
@@ -116,15 +118,30 @@ fn check_size(snapshot: &WindowSnapshot, asked: &SolveOptions) -> Result<(), Pro
         }
     }
     let [(_, requests, _), (_, drivers, _), _] = sizes;
-    if asked.method == Some(Method::Hungarian) && requests * drivers.max(requests) > MAX_HUNGARIAN_CELLS {
+    if asked.method == Some(Method::Hungarian)
+        && requests * drivers.max(requests) > MAX_HUNGARIAN_CELLS
+    {
         let detail = format!(
             "takes at most {MAX_HUNGARIAN_CELLS} cells (requests × drivers) here: use sparse"
         );
-        return Err(Problem::invalid_field("method", "out_of_range", "hungarian".into(), detail));
+        return Err(Problem::invalid_field(
+            "method",
+            "out_of_range",
+            "hungarian".into(),
+            detail,
+        ));
     }
-    if let Some(ms) = asked.budget_ms.filter(|ms| !(1..=MAX_BUDGET_MS).contains(ms)) {
+    if let Some(ms) = asked
+        .budget_ms
+        .filter(|ms| !(1..=MAX_BUDGET_MS).contains(ms))
+    {
         let detail = format!("must be within 1 and {MAX_BUDGET_MS}");
-        return Err(Problem::invalid_field("budget_ms", "out_of_range", ms.into(), detail));
+        return Err(Problem::invalid_field(
+            "budget_ms",
+            "out_of_range",
+            ms.into(),
+            detail,
+        ));
     }
     Ok(())
 }
@@ -147,14 +164,20 @@ fn certificate(
         }
         offsets.push(drivers.len() as u32);
     }
-    let unmatched = rows.iter().map(|&row| table.unmatched_cost(row).get()).collect();
+    let unmatched = rows
+        .iter()
+        .map(|&row| table.unmatched_cost(row).get())
+        .collect();
     let graph = Graph::from_rows(snapshot.drivers().len(), unmatched, offsets, drivers, costs);
     let graph = graph.map_err(|error| Problem::internal(&error))?;
     let proof = kheya_solver::solve(&graph, options).map_err(|error| Problem::internal(&error))?;
     // the least optimal driver prices are unique: what is published does not depend on the method
     let driver_prices = kheya_solver::least_driver_prices(&graph, &proof);
     let price = |row: usize| {
-        let pairs = table.row(row).iter().map(|c| c.cost.get() + driver_prices[c.driver as usize]);
+        let pairs = table
+            .row(row)
+            .iter()
+            .map(|c| c.cost.get() + driver_prices[c.driver as usize]);
         pairs.fold(table.unmatched_cost(row).get(), i64::min)
     };
     let request_prices: Vec<i64> = rows.iter().map(|&row| price(row)).collect();
@@ -231,7 +254,10 @@ fn snapshot_error(error: &SnapshotError) -> FieldError {
         SnapshotError::NoPlace { path } => (path, "missing", Value::Null),
     };
     let whole = error.to_string();
-    let detail = whole.strip_prefix(&format!("{path}: ")).unwrap_or(&whole).to_owned();
+    let detail = whole
+        .strip_prefix(&format!("{path}: "))
+        .unwrap_or(&whole)
+        .to_owned();
     FieldError {
         path: path.clone(),
         code: code.into(),
@@ -266,7 +292,10 @@ fn check(value: Value, errors: &mut Errors) {
             object.optional("vehicle_class", id(VehicleClass::new));
             object.optional("acceptance_rate", number(0.0, 1.0));
             object.optional("idle_since_ms", instant);
-            object.optional("status", choice(&[("available", ()), ("busy", ()), ("offline", ())]));
+            object.optional(
+                "status",
+                choice(&[("available", ()), ("busy", ()), ("offline", ())]),
+            );
         })
     });
     body.nested("edges", |value, path, errors| {
@@ -350,7 +379,10 @@ mod tests {
     #[test]
     fn an_empty_window_is_solved() {
         let answer = solved(&json!({"requests": [], "drivers": []}));
-        assert_eq!((answer.status.as_str(), answer.total_cost_s), ("empty", 0.0));
+        assert_eq!(
+            (answer.status.as_str(), answer.total_cost_s),
+            ("empty", 0.0)
+        );
     }
 
     #[test]

@@ -76,7 +76,9 @@ pub struct Tokens(Vec<Caller>);
 impl fmt::Debug for Tokens {
     /// Names alone: not even digests are logged.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|caller| &caller.name)).finish()
+        f.debug_list()
+            .entries(self.0.iter().map(|caller| &caller.name))
+            .finish()
     }
 }
 
@@ -99,7 +101,9 @@ impl FromStr for Tokens {
             let read = file.nested("token", entries).unwrap_or_default();
             file.close();
             if read.len() > MAX_TOKENS {
-                return Err(TokensError(format!("at most {MAX_TOKENS} tokens are taken")));
+                return Err(TokensError(format!(
+                    "at most {MAX_TOKENS} tokens are taken"
+                )));
             }
             for (i, entry) in read.into_iter().enumerate() {
                 tokens.extend(token(entry, &format!("token[{i}]"), &mut errors));
@@ -107,7 +111,10 @@ impl FromStr for Tokens {
         }
         for (i, caller) in tokens.iter().enumerate() {
             let earlier = &tokens[..i];
-            if earlier.iter().any(|other: &Caller| other.digest == caller.digest) {
+            if earlier
+                .iter()
+                .any(|other: &Caller| other.digest == caller.digest)
+            {
                 let detail = format!("the sha256 of {:?} stands twice", caller.name);
                 errors.add("", "duplicate", &Value::Null, detail);
             }
@@ -124,7 +131,11 @@ fn token(entry: Value, path: &str, errors: &mut Errors) -> Option<Caller> {
     let mut object = Object::open(entry, path, errors)?;
     let name = object.required("name", name);
     let digest = object.required("sha256", digest);
-    let roles = [("read", Role::Read), ("dispatch", Role::Dispatch), ("ops", Role::Ops)];
+    let roles = [
+        ("read", Role::Read),
+        ("dispatch", Role::Dispatch),
+        ("ops", Role::Ops),
+    ];
     let role = object.required("role", choice(&roles));
     let regions = object.required("regions", regions);
     object.close();
@@ -251,15 +262,23 @@ impl TokenFile {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use super::*;
 
     fn sha256(token: &str) -> String {
-        Sha256::digest(token).iter().map(|byte| format!("{byte:02x}")).collect()
+        let mut digits = String::new();
+        for byte in Sha256::digest(token) {
+            write!(digits, "{byte:02x}").unwrap();
+        }
+        digits
     }
 
     fn entry(name: &str, token: &str, role: &str, regions: &str) -> String {
         let sha256 = sha256(token);
-        format!("[[token]]\nname=\"{name}\"\nsha256=\"{sha256}\"\nrole=\"{role}\"\nregions={regions}\n")
+        format!(
+            "[[token]]\nname=\"{name}\"\nsha256=\"{sha256}\"\nrole=\"{role}\"\nregions={regions}\n"
+        )
     }
 
     #[test]
@@ -292,11 +311,23 @@ mod tests {
     fn a_broken_file_tells_every_error_and_no_token() {
         let text = "[[token]]\nname=\"\"\nsha256=\"hunter2\"\nrole=\"admin\"\nregions=[\"Dhaka\"]\nttl=1\n[x]";
         let error = Tokens::from_str(text).unwrap_err().to_string();
-        for part in ["token[0].name", "sha256", "role", "regions", "ttl", "x: is not known"] {
+        for part in [
+            "token[0].name",
+            "sha256",
+            "role",
+            "regions",
+            "ttl",
+            "x: is not known",
+        ] {
             assert!(error.contains(part), "{part} is not in {error}");
         }
         assert!(!error.contains("hunter2"));
         let twice = entry("a", "one", "read", "[]") + &entry("b", "one", "ops", "[]");
-        assert!(Tokens::from_str(&twice).unwrap_err().to_string().contains("twice"));
+        assert!(
+            Tokens::from_str(&twice)
+                .unwrap_err()
+                .to_string()
+                .contains("twice")
+        );
     }
 }

@@ -171,7 +171,11 @@ pub fn overview(region: &RegionId, view: &RegionView) {
         gauge!(SUPPLY, "region" => name.clone(), "state" => state).set(drivers);
     }
     double_claims(region, view.counters.double_claims);
-    fullness(region, Fullness::Pending, f64::from(view.pending) / f64::from(view.rules.max_pending.max(1)));
+    fullness(
+        region,
+        Fullness::Pending,
+        f64::from(view.pending) / f64::from(view.rules.max_pending.max(1)),
+    );
     let kept = crate::protocol::rules::KEPT_EVENTS as f64;
     fullness(region, Fullness::Outbox, f64::from(view.events_kept) / kept);
     let most = crate::protocol::rules::MAX_UNSEALED_WINDOWS as f64;

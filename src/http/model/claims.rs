@@ -154,8 +154,10 @@ const OUTCOMES: [(&str, TripOutcome); 4] = [
 ];
 
 /// The states of a live claim, by their names.
-pub(crate) const STATES: [(&str, ClaimState); 2] =
-    [("offered", ClaimState::Offered), ("on_trip", ClaimState::OnTrip)];
+pub(crate) const STATES: [(&str, ClaimState); 2] = [
+    ("offered", ClaimState::Offered),
+    ("on_trip", ClaimState::OnTrip),
+];
 
 /// Reads the claim of a call, and what else `more` takes from its body.
 fn call<T>(
@@ -187,12 +189,18 @@ pub(crate) fn confirm(driver: DriverId, body: Value) -> Result<ClaimKey, Problem
 }
 
 pub(crate) fn release(driver: DriverId, body: Value) -> Result<(ClaimKey, ReleaseReason), Problem> {
-    call(driver, body, |object| object.required("reason", choice(&REASONS)))
+    call(driver, body, |object| {
+        object.required("reason", choice(&REASONS))
+    })
 }
 
 pub(crate) fn complete(driver: DriverId, body: Value) -> Result<(ClaimKey, TripOutcome), Problem> {
     call(driver, body, |object| {
-        Some(object.optional("outcome", choice(&OUTCOMES)).unwrap_or_default())
+        Some(
+            object
+                .optional("outcome", choice(&OUTCOMES))
+                .unwrap_or_default(),
+        )
     })
 }
 

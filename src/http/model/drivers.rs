@@ -8,7 +8,9 @@ use super::entries::RejectedEntry;
 use crate::{
     domain::{DriverId, Finite, UnixMs, VehicleClass},
     http::fields::{Errors, Object, Read, choice, id, instant, lat_lng, number},
-    protocol::{Claim, ClaimPhase, ClaimState, DriverState, DriverStatus, DriverView, Ping, TripEnd},
+    protocol::{
+        Claim, ClaimPhase, ClaimState, DriverState, DriverStatus, DriverView, Ping, TripEnd,
+    },
 };
 
 /// Most pings of a batch.
@@ -327,7 +329,9 @@ impl From<&DriverView> for DriverAnswer {
             received_ms: presence.map(|p| p.received_ms),
             heading_deg: presence.and_then(|p| p.heading_deg).map(Finite::get),
             speed_kmh: presence.and_then(|p| p.speed_kmh).map(Finite::get),
-            vehicle_class: presence.and_then(|p| p.vehicle_class.as_ref()).map(ToString::to_string),
+            vehicle_class: presence
+                .and_then(|p| p.vehicle_class.as_ref())
+                .map(ToString::to_string),
             acceptance_rate: presence.and_then(|p| p.acceptance_rate).map(Finite::get),
             idle_since_ms: presence.and_then(|p| p.idle_since_ms),
             trip_end: presence.and_then(|p| p.trip_end).map(|end| TripEndBody {

@@ -95,7 +95,9 @@ impl<T> Batch<T> {
                 self.entries.push(entry);
                 self.places.push(index);
             }
-            _ => self.rejected.push(RejectedEntry::invalid(index, id, &errors)),
+            _ => self
+                .rejected
+                .push(RejectedEntry::invalid(index, id, &errors)),
         }
     }
 

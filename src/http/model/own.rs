@@ -129,7 +129,9 @@ pub(crate) fn own_window(window_id: WindowId, body: Value) -> Result<OwnWindowCa
     let Some(mut object) = Object::open(body, "", &mut errors) else {
         return Err(Problem::invalid(errors.into_vec()));
     };
-    let requests = object.required_nested("requests", entries).unwrap_or_default();
+    let requests = object
+        .required_nested("requests", entries)
+        .unwrap_or_default();
     let drivers = object.nested("drivers", entries);
     let edges = object.nested("edges", edges);
     let budget_ms = object.optional("budget_ms", integer(1, 30_000));
@@ -139,7 +141,12 @@ pub(crate) fn own_window(window_id: WindowId, body: Value) -> Result<OwnWindowCa
     limit("drivers", drivers.as_ref().map_or(0, Vec::len), MAX_PINGS)?;
     limit("edges", edges.as_ref().map_or(0, Vec::len), MAX_EDGES)?;
     if requests.is_empty() && errors.is_empty() {
-        errors.add("requests", "empty", &Value::Null, "has at least one request");
+        errors.add(
+            "requests",
+            "empty",
+            &Value::Null,
+            "has at least one request",
+        );
     }
     if !errors.is_empty() {
         return Err(Problem::invalid(errors.into_vec()));
@@ -165,7 +172,9 @@ pub(crate) fn own_window(window_id: WindowId, body: Value) -> Result<OwnWindowCa
 
 fn limit(name: &str, given: usize, most: usize) -> Result<(), Problem> {
     if given > most {
-        return Err(Problem::too_large(format!("{given} {name}: at most {most} are taken")));
+        return Err(Problem::too_large(format!(
+            "{given} {name}: at most {most} are taken"
+        )));
     }
     Ok(())
 }
@@ -204,7 +213,7 @@ mod tests {
 
     #[test]
     fn the_order_of_fields_does_not_make_another_body() {
-        let one: Value = serde_json::from_str(
+        let one = serde_json::from_str(
             r#"{"lease_ms": 15000, "requests": [{"id": "a", "pickup": {"lat": 1, "lng": 2}}]}"#,
         );
         let one = one.unwrap();
@@ -226,7 +235,11 @@ mod tests {
         let call = call.unwrap();
         assert_eq!((call.requests.len(), call.rejected.len()), (1, 2));
         assert_eq!(call.drivers.unwrap().len(), 1);
-        for bad in [json!({}), json!({"requests": []}), json!({"requests": [1], "constraints": []})] {
+        for bad in [
+            json!({}),
+            json!({"requests": []}),
+            json!({"requests": [1], "constraints": []}),
+        ] {
             assert_eq!(read(bad).unwrap_err().code(), Code::Invalid);
         }
         let long = json!({"requests": vec![1; 1001]});

@@ -104,7 +104,9 @@ pub(crate) fn telling(body: Value) -> Result<Telling, Problem> {
         return Err(Problem::invalid(errors.into_vec()));
     };
     if trips.len().max(requests.len()) > MAX_REQUESTS {
-        return Err(Problem::too_large("a call has at most 1000 trips and 1000 requests"));
+        return Err(Problem::too_large(
+            "a call has at most 1000 trips and 1000 requests",
+        ));
     }
     let trips = Batch::read(trips, trip);
     let requests = Batch::read(requests, request);
@@ -124,7 +126,9 @@ pub(crate) fn telling(body: Value) -> Result<Telling, Problem> {
 }
 
 fn listed(list: &'static str, entries: Vec<RejectedEntry>) -> Vec<RejectedTelling> {
-    let listed = entries.into_iter().map(|entry| RejectedTelling { list, entry });
+    let listed = entries
+        .into_iter()
+        .map(|entry| RejectedTelling { list, entry });
     listed.collect()
 }
 

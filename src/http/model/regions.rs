@@ -143,7 +143,10 @@ impl RegionAnswer {
                 offered: view.offered,
                 on_trip: view.on_trip,
             },
-            last_window: view.last_window.as_ref().map(|report| ReportBody::new(region, report)),
+            last_window: view
+                .last_window
+                .as_ref()
+                .map(|report| ReportBody::new(region, report)),
         }
     }
 }
@@ -168,12 +171,17 @@ pub(crate) fn changes(from: &RegionConfig, to: &RegionConfig) -> BTreeMap<String
 }
 
 /// A merge patch in which `null` stands for the node's default, which it is here replaced by.
-pub(crate) fn with_defaults(patch: Map<String, Value>, defaults: &RegionConfig) -> Map<String, Value> {
+pub(crate) fn with_defaults(
+    patch: Map<String, Value>,
+    defaults: &RegionConfig,
+) -> Map<String, Value> {
     let defaults = fields(defaults);
-    let filled = patch.into_iter().map(|(name, value)| match defaults.get(&name) {
-        Some(default) if value.is_null() => (name, default.clone()),
-        _ => (name, value),
-    });
+    let filled = patch
+        .into_iter()
+        .map(|(name, value)| match defaults.get(&name) {
+            Some(default) if value.is_null() => (name, default.clone()),
+            _ => (name, value),
+        });
     filled.collect()
 }
 

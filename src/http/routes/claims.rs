@@ -64,7 +64,9 @@ pub(crate) async fn release(
 ) -> Result<Answer<ClaimCallAnswer>, Problem> {
     let (claim, reason) = claims::release(driver, body)?;
     call(app, region, |app, region| async move {
-        app.store().release(&region, Release { claim, reason }).await
+        app.store()
+            .release(&region, Release { claim, reason })
+            .await
     })
     .await
 }
@@ -87,7 +89,9 @@ pub(crate) async fn complete(
 ) -> Result<Answer<ClaimCallAnswer>, Problem> {
     let (claim, outcome) = claims::complete(driver, body)?;
     call(app, region, |app, region| async move {
-        app.store().complete(&region, Complete { claim, outcome }).await
+        app.store()
+            .complete(&region, Complete { claim, outcome })
+            .await
     })
     .await
 }
@@ -110,7 +114,9 @@ pub(crate) async fn extend(
 ) -> Result<Answer<ClaimCallAnswer>, Problem> {
     let (claim, lease_ms) = claims::extend(driver, body)?;
     call(app, region, |app, region| async move {
-        app.store().extend(&region, Extend { claim, lease_ms }).await
+        app.store()
+            .extend(&region, Extend { claim, lease_ms })
+            .await
     })
     .await
 }
@@ -127,7 +133,9 @@ where
     let running = verb(app.clone(), region.clone());
     app.detached(permit, async move {
         let answer = running.await?;
-        answer.map(|answer| Answer(answer.into())).map_err(|refusal| refused(&region, refusal))
+        answer
+            .map(|answer| Answer(answer.into()))
+            .map_err(|refusal| refused(&region, refusal))
     })
     .await
 }
@@ -143,7 +151,10 @@ fn refused(region: &RegionId, refusal: ClaimRefusal) -> Problem {
         ClaimRefusal::NotHeld => Code::NotHeld,
     };
     telemetry::reject(region, code.as_str());
-    if matches!(refusal, ClaimRefusal::LeaseExpired | ClaimRefusal::FenceStale) {
+    if matches!(
+        refusal,
+        ClaimRefusal::LeaseExpired | ClaimRefusal::FenceStale
+    ) {
         telemetry::fence_refused(region, code.as_str());
     }
     Problem::new(code, refusal.to_string())
@@ -166,7 +177,9 @@ pub(crate) async fn list_claims(
     mut params: Params,
 ) -> Result<Answer<ClaimsPage>, Problem> {
     let state = params.value("state", choice(&STATES));
-    let after = params.text("after", |text| DriverId::new(text).map_err(|e| e.to_string()));
+    let after = params.text("after", |text| {
+        DriverId::new(text).map_err(|e| e.to_string())
+    });
     let limit = params.limit();
     params.close()?;
     let _permit = app.admission().enter(&region, Work::Reads).await?;

@@ -53,13 +53,21 @@ pub(crate) async fn post_pings(
     };
     if batch.len() == 0 {
         let detail = "has at least one ping";
-        return Err(Problem::invalid_field("drivers", "empty", Value::Null, detail));
+        return Err(Problem::invalid_field(
+            "drivers",
+            "empty",
+            Value::Null,
+            detail,
+        ));
     }
     let permit = app.admission().enter(&region, Work::Pings).await?;
     let task = app.clone();
-    app.detached(permit, async move { apply(task.store(), &region, batch).await })
-        .await
-        .map(Answer)
+    app.detached(
+        permit,
+        async move { apply(task.store(), &region, batch).await },
+    )
+    .await
+    .map(Answer)
 }
 
 fn read_body(body: Value) -> Result<Batch<Ping>, Problem> {
@@ -83,14 +91,21 @@ fn read_body(body: Value) -> Result<Batch<Ping>, Problem> {
 /// Reads pings line by line as they come; the text itself is not kept.
 async fn read_lines(request: Request) -> Result<Batch<Ping>, Problem> {
     let mut batch = Batch::default();
-    inflate(request, BATCH, |text| {
-        let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-        for line in text.drain(..end).as_slice().split(|byte| *byte == b'\n') {
+    let last = inflate(request, BATCH, |text| {
+        let end = text
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |last| last + 1);
+        for line in text[..end].split(|byte| *byte == b'\n') {
             read_line(line, &mut batch)?;
         }
+        text.drain(..end);
         Ok(())
     })
     .await?;
+    for line in last.split(|byte| *byte == b'\n') {
+        read_line(line, &mut batch)?;
+    }
     Ok(batch)
 }
 
@@ -179,13 +194,17 @@ pub(crate) async fn nearby(
     let (Some(lat), Some(lng)) = (lat, lng) else {
         return Err(Problem::new(Code::Invalid, "lat and lng are needed"));
     };
-    let from = Place::new(lat, lng).map_err(|error| Problem::new(Code::Invalid, error.to_string()))?;
+    let from =
+        Place::new(lat, lng).map_err(|error| Problem::new(Code::Invalid, error.to_string()))?;
     let _permit = app.admission().enter(&region, Work::Reads).await?;
     let rules = app.store().overview(&region).await?.rules;
     let supply = app.store().supply(&region).await?;
     off_the_workers(move || {
         let is_offered = |driver: &crate::protocol::DriverView| {
-            let fresh = driver.presence.as_ref().is_some_and(|p| p.is_fresh(&rules, supply.now_ms));
+            let fresh = driver
+                .presence
+                .as_ref()
+                .is_some_and(|p| p.is_fresh(&rules, supply.now_ms));
             fresh && driver.ready && driver.state == DriverState::Available
         };
         nearest(&supply, from, radius_km, limit, is_offered)
@@ -219,7 +238,11 @@ fn nearest(
             });
         }
     }
-    found.sort_by(|a, b| a.distance_km.total_cmp(&b.distance_km).then_with(|| a.id.cmp(&b.id)));
+    found.sort_by(|a, b| {
+        a.distance_km
+            .total_cmp(&b.distance_km)
+            .then_with(|| a.id.cmp(&b.id))
+    });
     found.truncate(limit);
     NearbyAnswer {
         drivers: found,

@@ -12,7 +12,10 @@ use axum::{
     },
 };
 use futures_util::stream::{self, Stream};
-use tokio::{sync::{OwnedSemaphorePermit, watch}, time::Instant};
+use tokio::{
+    sync::{OwnedSemaphorePermit, watch},
+    time::Instant,
+};
 
 use crate::{
     domain::RegionId,
@@ -55,10 +58,16 @@ pub(crate) async fn list_events(
     mut params: Params,
 ) -> Result<Answer<EventsPage>, Problem> {
     let after = params.text("after", read_after).unwrap_or(After::Oldest);
-    let wait_ms = params.value("wait_ms", integer(0, MAX_WAIT_MS)).unwrap_or_default();
+    let wait_ms = params
+        .value("wait_ms", integer(0, MAX_WAIT_MS))
+        .unwrap_or_default();
     let limit = params.limit();
     params.close()?;
-    let work = if wait_ms == 0 { Work::Reads } else { Work::Followers };
+    let work = if wait_ms == 0 {
+        Work::Reads
+    } else {
+        Work::Followers
+    };
     let _permit = app.admission().enter(&region, work).await?;
     let deadline = Instant::now() + Duration::from_millis(wait_ms.unsigned_abs());
     let mut signal = app.store().watch(&region).await?;
@@ -118,7 +127,9 @@ pub(crate) async fn stream_events(
     };
     follower.take(&first);
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
-    let mut response = Sse::new(follower.into_stream()).keep_alive(keep_alive).into_response();
+    let mut response = Sse::new(follower.into_stream())
+        .keep_alive(keep_alive)
+        .into_response();
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // proxies of the nginx kind collect a stream unless they are told not to
@@ -157,11 +168,22 @@ impl Follower {
                 return None;
             }
             self.signal.mark_unchanged();
-            match read(&self.app, &self.region, After::Cursor(self.after), STREAM_PAGE).await {
+            match read(
+                &self.app,
+                &self.region,
+                After::Cursor(self.after),
+                STREAM_PAGE,
+            )
+            .await
+            {
                 Ok(page) => self.take(&page),
                 Err(problem) if problem.code() == Code::CursorGone => {
                     self.ended = true;
-                    return Some(SseEvent::default().event("cursor_gone").data(problem.to_json()));
+                    return Some(
+                        SseEvent::default()
+                            .event("cursor_gone")
+                            .data(problem.to_json()),
+                    );
                 }
                 // the store cannot be reached: the client keeps its place, and looks again later
                 Err(_) => tokio::time::sleep(Duration::from_secs(1)).await,
@@ -190,7 +212,10 @@ impl Follower {
             let body = EventBody::new(&self.region, page, event);
             // strings and numbers: it always has a JSON form
             let data = serde_json::to_string(&body).unwrap_or_default();
-            let event = SseEvent::default().id(body.cursor).event(type_name(event.kind)).data(data);
+            let event = SseEvent::default()
+                .id(body.cursor)
+                .event(type_name(event.kind))
+                .data(data);
             self.ready.push_back(event);
         }
         self.after = page.next;
@@ -203,29 +228,40 @@ async fn read(
     after: After,
     limit: usize,
 ) -> Result<EventPage, Problem> {
-    app.store().events(region, after, limit).await?.map_err(|CursorGone { oldest }| {
-        let detail = format!("events after the cursor are no longer kept; go on after {oldest}");
-        Problem::new(Code::CursorGone, detail).with("oldest", oldest.to_string())
-    })
+    app.store()
+        .events(region, after, limit)
+        .await?
+        .map_err(|CursorGone { oldest }| {
+            let detail =
+                format!("events after the cursor are no longer kept; go on after {oldest}");
+            Problem::new(Code::CursorGone, detail).with("oldest", oldest.to_string())
+        })
 }
 
 fn read_after(text: &str) -> Result<After, String> {
     if text == "latest" {
         return Ok(After::Latest);
     }
-    text.parse().map(After::Cursor).map_err(|_| "must be a cursor, or latest".into())
+    text.parse()
+        .map(After::Cursor)
+        .map_err(|_| "must be a cursor, or latest".into())
 }
 
 fn last_event_id(headers: &HeaderMap) -> Result<Option<After>, Problem> {
-    let Some(value) = headers.get("last-event-id").filter(|value| !value.is_empty()) else {
+    let Some(value) = headers
+        .get("last-event-id")
+        .filter(|value| !value.is_empty())
+    else {
         return Ok(None);
     };
     let text = value.to_str().unwrap_or_default();
-    match text.parse() {
-        Ok(cursor) => Ok(Some(After::Cursor(cursor))),
-        Err(_) => {
-            let detail = "must be a cursor";
-            Err(Problem::invalid_field("Last-Event-ID", "bad_value", text.into(), detail))
-        }
-    }
+    let cursor = text.parse().map_err(|_| {
+        Problem::invalid_field(
+            "Last-Event-ID",
+            "bad_value",
+            text.into(),
+            "must be a cursor",
+        )
+    })?;
+    Ok(Some(After::Cursor(cursor)))
 }

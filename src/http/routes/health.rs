@@ -42,7 +42,12 @@ pub(crate) async fn readyz(State(app): State<AppState>) -> Result<axum::Json<Hea
     match app.lifecycle().phase() {
         Phase::Ready => {}
         Phase::Starting => return Err(Problem::new(Code::NotReady, "the node is starting")),
-        _ => return Err(Problem::new(Code::ShuttingDown, "the node is about to stop")),
+        _ => {
+            return Err(Problem::new(
+                Code::ShuttingDown,
+                "the node is about to stop",
+            ));
+        }
     }
     app.store().regions().await?;
     Ok(healthy(&app))

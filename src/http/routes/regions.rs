@@ -104,7 +104,12 @@ pub(crate) async fn patch_config(
     let expected = if_match(&headers)?;
     let Value::Object(patch) = body else {
         let detail = "must be an object of settings";
-        return Err(Problem::invalid_field("", "wrong_type", Value::Null, detail));
+        return Err(Problem::invalid_field(
+            "",
+            "wrong_type",
+            Value::Null,
+            detail,
+        ));
     };
     let patch = with_defaults(patch, app.config().region(&region));
     let permit = app.admission().enter(&region, Work::Claims).await?;
@@ -172,7 +177,10 @@ impl Tuning {
                 }
             }
         }
-        Err(Problem::new(Code::VersionMismatch, "the configuration changes all the time"))
+        Err(Problem::new(
+            Code::VersionMismatch,
+            "the configuration changes all the time",
+        ))
     }
 
     /// The present version and configuration; no version before the region came to be.
@@ -230,14 +238,20 @@ fn if_match(headers: &HeaderMap) -> Result<Option<Expected>, Problem> {
         return Ok(Some(Expected::Any));
     }
     let number = text.trim_start_matches("W/").trim_matches('"');
-    let version = number.parse().ok().and_then(|number: u64| ConfigVersion::try_from(number).ok());
-    match version {
-        Some(version) => Ok(Some(Expected::Version(version))),
-        None => {
-            let detail = "must be one version, as the ETag tells it";
-            Err(Problem::invalid_field("If-Match", "bad_value", text.into(), detail))
-        }
-    }
+    let version = number
+        .parse()
+        .ok()
+        .and_then(|number: u64| ConfigVersion::try_from(number).ok());
+    let Some(version) = version else {
+        let detail = "must be one version, as the ETag tells it";
+        return Err(Problem::invalid_field(
+            "If-Match",
+            "bad_value",
+            text.into(),
+            detail,
+        ));
+    };
+    Ok(Some(Expected::Version(version)))
 }
 
 fn tagged(version: ConfigVersion, answer: impl axum::response::IntoResponse) -> Response {

@@ -39,7 +39,10 @@ pub(crate) async fn post_requests(
 ) -> Result<(StatusCode, Answer<RequestsAnswer>), Problem> {
     app.lifecycle().takes_work()?;
     if app.runtime().level(&region) == Level::Unavailable {
-        return Err(Problem::new(Code::StoreUnavailable, "the store cannot be reached"));
+        return Err(Problem::new(
+            Code::StoreUnavailable,
+            "the store cannot be reached",
+        ));
     }
     let batch = read_body(body)?;
     let permit = app.admission().enter(&region, Work::Intake).await?;
@@ -62,7 +65,12 @@ fn read_body(body: Value) -> Result<Batch<RequestDraft>, Problem> {
     };
     if list.is_empty() {
         let detail = "has at least one request";
-        return Err(Problem::invalid_field("requests", "empty", Value::Null, detail));
+        return Err(Problem::invalid_field(
+            "requests",
+            "empty",
+            Value::Null,
+            detail,
+        ));
     }
     if list.len() > MAX_REQUESTS {
         let detail = format!("a batch has at most {MAX_REQUESTS} requests");
@@ -91,7 +99,11 @@ async fn take_in(
             }
         };
         rejected.extend(placed(answer.rejected, &batch.places));
-        requests = answer.requests.into_iter().map(TakenRequest::from).collect();
+        requests = answer
+            .requests
+            .into_iter()
+            .map(TakenRequest::from)
+            .collect();
     }
     rejected.sort_by_key(|entry| entry.index);
     let replayed = requests.iter().filter(|taken| taken.replayed).count();
@@ -141,7 +153,9 @@ pub(crate) async fn list_requests(
     mut params: Params,
 ) -> Result<Answer<RequestsPage>, Problem> {
     let state = params.value("state", choice(&STATES));
-    let after = params.text("after", |text| RequestId::new(text).map_err(|e| e.to_string()));
+    let after = params.text("after", |text| {
+        RequestId::new(text).map_err(|e| e.to_string())
+    });
     let limit = params.limit();
     params.close()?;
     let _permit = app.admission().enter(&region, Work::Reads).await?;

@@ -1,9 +1,6 @@
 //! `POST /v1/solve`: a window solved for its own sake. No store, no claims.
 
-use axum::{
-    Json as Answer,
-    extract::State,
-};
+use axum::{Json as Answer, extract::State};
 
 use crate::http::{
     body::{JsonBytes, WINDOW, off_the_workers},

@@ -43,7 +43,10 @@ pub(crate) async fn solve_own(
 ) -> Result<Response, Problem> {
     app.lifecycle().takes_work()?;
     if app.runtime().level(&region) == Level::Unavailable {
-        return Err(Problem::new(Code::StoreUnavailable, "the store cannot be reached"));
+        return Err(Problem::new(
+            Code::StoreUnavailable,
+            "the store cannot be reached",
+        ));
     }
     let call = off_the_workers(move || own_window(window_id, body)).await??;
     let permit = app.admission().enter(&region, Work::Intake).await?;
@@ -109,7 +112,10 @@ pub(crate) async fn list_windows(
     let reports = app.store().reports(&region, after, limit).await?;
     let next = reports.last().map_or(after, |report| report.window_seq);
     Ok(Answer(WindowsPage {
-        windows: reports.iter().map(|report| ReportBody::new(&region, report)).collect(),
+        windows: reports
+            .iter()
+            .map(|report| ReportBody::new(&region, report))
+            .collect(),
         next: next.get(),
     }))
 }
@@ -129,11 +135,9 @@ pub(crate) async fn get_window(
     PathId(window_seq): PathId<WindowSeq>,
 ) -> Result<Answer<ReportBody>, Problem> {
     let _permit = app.admission().enter(&region, Work::Reads).await?;
-    match app.store().report(&region, window_seq).await? {
-        Some(view) => Ok(Answer(ReportBody::with_decisions(&region, &view))),
-        None => {
-            let detail = format!("window {window_seq} is not sealed, or its report is forgotten");
-            Err(Problem::new(Code::UnknownWindow, detail))
-        }
-    }
+    let Some(view) = app.store().report(&region, window_seq).await? else {
+        let detail = format!("window {window_seq} is not sealed, or its report is forgotten");
+        return Err(Problem::new(Code::UnknownWindow, detail));
+    };
+    Ok(Answer(ReportBody::with_decisions(&region, &view)))
 }
