@@ -159,8 +159,9 @@ pub struct UnmatchedRequest {
     pub reason: Reason,
 }
 
-/// Prices u and v with u_i ≤ unmatched cost and u_i − v_j ≤ cost of every pair, v_j ≥ 0: their
-/// difference Σu − Σv is a lower bound of any assignment's cost, and equals the cost when optimal.
+/// Prices u of requests and v of drivers: u ≤ unmatched cost, v ≥ 0, and u − v ≤ cost for every
+/// pair. Then Σu − Σv is a lower bound of any assignment's cost, and equals it when optimal. These
+/// are the least v, which are unique: what one more identical driver would save.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Certificate {
     /// Σu − Σv.

@@ -242,18 +242,16 @@ fn if_match(headers: &HeaderMap) -> Result<Option<Expected>, Problem> {
         .parse()
         .ok()
         .and_then(|number: u64| ConfigVersion::try_from(number).ok());
-    match version {
-        Some(version) => Ok(Some(Expected::Version(version))),
-        None => {
-            let detail = "must be one version, as the ETag tells it";
-            Err(Problem::invalid_field(
-                "If-Match",
-                "bad_value",
-                text.into(),
-                detail,
-            ))
-        }
-    }
+    let Some(version) = version else {
+        let detail = "must be one version, as the ETag tells it";
+        return Err(Problem::invalid_field(
+            "If-Match",
+            "bad_value",
+            text.into(),
+            detail,
+        ));
+    };
+    Ok(Some(Expected::Version(version)))
 }
 
 fn tagged(version: ConfigVersion, answer: impl axum::response::IntoResponse) -> Response {
