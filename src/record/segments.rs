@@ -12,7 +12,7 @@ use super::{
     block,
     entry::Header,
     files::{SegmentFile, run_name, runs_of, segment_name, segments_of},
-    recorder::RecordOptions,
+    options::RecordOptions,
 };
 use crate::domain::{DurationMs, UnixMs};
 
@@ -100,7 +100,7 @@ impl Segments {
     }
 
     /// Ends the segment being written and begins the next.
-    pub(super) fn begin(&mut self, _options: &RecordOptions) -> io::Result<()> {
+    pub(super) fn begin(&mut self) -> io::Result<()> {
         let ended = self.finish();
         let number = self.begun + 1;
         let path = self.run.join(segment_name(number));
