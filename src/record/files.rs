@@ -170,7 +170,7 @@ mod tests {
         let name = |node: &str, at| run_name(&NodeId::new(node).unwrap(), UnixMs::new(at));
         assert_eq!(
             name("127.0.0.1:7070", 1_796_044_599_485),
-            "127.0.0.1%3a7070-20261130T135639485Z"
+            "127.0.0.1%3a7070-20261130T131639485Z"
         );
         let path = Path::new(&name("a:b", 1_796_044_599_485)).join(segment_name(1));
         assert_eq!(run_start(&path), Some(UnixMs::new(1_796_044_599_485)));

@@ -1,25 +1,15 @@
 //! A record as demand, and the commands that take one.
 
-use std::{path::Path, process::Command, sync::Arc};
+use std::{path::Path, process::Command};
 
 use kheya::{
-    domain::{
-        CostMs, DriverId, DurationMs, Fence, NodeId, Nonce, Place, RegionId, RequestId, WindowId,
-        WindowSeq,
-    },
-    protocol::{
-        Answer, BatchAnswer, ClaimAnswer, ClaimKey, ClaimOwnBatch, ClaimState, Command as Call,
-        Complete, Confirm, Intake, IntakeAnswer, IntakePlace, OwnPair, PairOutcome, Ping,
-        PingAnswer, Pings, RequestDraft, RequestState, Taken, TripOutcome,
-    },
-    record::{Recorder, read_recorded_demand},
+    record::read_recorded_demand,
     replay::input::{DropoffRule, InputError, ReadOptions, Reason, RecordedRun, read_demand},
-    store::ManualClock,
 };
 use serde_json::Value;
 use tempfile::tempdir;
 
-use super::city::{START, recorded};
+use super::city::recorded;
 
 fn kheya(arguments: &[&str]) -> (i32, Value, String) {
     let done = Command::new(env!("CARGO_BIN_EXE_kheya"))
@@ -212,142 +202,4 @@ async fn one_region_is_replayed_and_other_inputs_bring_no_cars() {
     let (code, _, stderr) = kheya(&["replay", text(&csv), paths[0]]);
     assert_eq!(code, 2);
     assert!(stderr.contains("one kind of input"), "{stderr}");
-}
-
-fn apply(recorder: &Recorder, ms: i64, command: Call, answer: Answer) {
-    let region = RegionId::new("dhaka").unwrap();
-    recorder.command(&region, START + DurationMs::new(ms), &command, &answer);
-}
-
-/// Two nodes serve one region: one takes the request and the pings, the other the claim.
-#[test]
-fn what_two_nodes_took_in_side_by_side_is_put_together() {
-    let dir = tempdir().unwrap();
-    let clock = Arc::new(ManualClock::at(START));
-    let node = |name: &str| {
-        let mut options = super::city::options(dir.path(), clock.clone());
-        options.node = NodeId::new(name).unwrap();
-        Recorder::open(options).unwrap()
-    };
-    let (one, two) = (node("one"), node("two"));
-    let place = |lat: f64| Place::new(lat, 90.0).unwrap();
-    let (request, driver) = (RequestId::new("r").unwrap(), DriverId::new("d").unwrap());
-    let ping = |ms: i64, lat: f64| {
-        let ping = Ping::at(driver.clone(), place(lat), START + DurationMs::new(ms));
-        let answer = PingAnswer {
-            accepted: 1,
-            ..PingAnswer::default()
-        };
-        apply(
-            &one,
-            ms,
-            Call::Ping(Pings { pings: vec![ping] }),
-            Answer::Ping(answer),
-        );
-        one.flush();
-    };
-    let draft = RequestDraft::at(request.clone(), place(23.0));
-    let answer = IntakeAnswer {
-        requests: vec![Taken {
-            id: request.clone(),
-            state: RequestState::Pending,
-            place: IntakePlace {
-                window_seq: WindowSeq::new(1),
-                closes_at_ms: START,
-            },
-            replayed: false,
-        }],
-        rejected: vec![],
-    };
-    ping(0, 22.9);
-    apply(
-        &one,
-        10,
-        Call::Intake(Intake {
-            requests: vec![draft.clone()],
-        }),
-        Answer::Intake(Ok(answer)),
-    );
-    one.flush();
-    let pair = OwnPair {
-        request: Arc::new(draft),
-        driver_id: driver.clone(),
-        eta: DurationMs::new(60_000),
-        cost: CostMs::new(60_000),
-    };
-    let claimed = PairOutcome::Claimed {
-        fence: Fence::new(1),
-        lease_until_ms: START,
-        lease_ms: DurationMs::new(1),
-    };
-    let claim = ClaimOwnBatch {
-        window_id: WindowId::new("w").unwrap(),
-        runner: Nonce::new(1),
-        batch_no: 0,
-        lease_ms: None,
-        pairs: vec![pair],
-    };
-    let answer = Arc::new(BatchAnswer {
-        outcomes: vec![claimed],
-    });
-    apply(
-        &two,
-        20,
-        Call::ClaimOwn(claim),
-        Answer::ClaimOwn(Ok(answer)),
-    );
-    let claim = ClaimKey {
-        driver_id: driver.clone(),
-        request_id: request,
-        fence: Fence::new(1),
-    };
-    let answer = |ms: i64, state| ClaimAnswer {
-        claim: claim.clone(),
-        state,
-        now_ms: START + DurationMs::new(ms),
-        lease_until_ms: None,
-    };
-    apply(
-        &two,
-        1_000,
-        Call::Confirm(Confirm {
-            claim: claim.clone(),
-        }),
-        Answer::Confirm(Ok(answer(1_000, ClaimState::OnTrip))),
-    );
-    ping(361_000, 23.5);
-    let outcome = TripOutcome::Done;
-    apply(
-        &two,
-        361_500,
-        Call::Complete(Complete {
-            claim: claim.clone(),
-            outcome,
-        }),
-        Answer::Complete(Ok(answer(361_500, ClaimState::Available))),
-    );
-    // already at the next rider
-    ping(500_000, 23.9);
-    one.close();
-    two.close();
-
-    let recorded = read_recorded_demand(&[dir.path().to_owned()], &|_, _| ()).unwrap();
-    let region = &recorded.regions[0];
-    assert_eq!(
-        (
-            recorded.read.runs,
-            region.requests.len(),
-            region.drivers.len()
-        ),
-        (2, 1, 1)
-    );
-    let trip = &region.requests[0];
-    assert_eq!(trip.requested_at, START + DurationMs::new(10));
-    assert_eq!(trip.dropoff, Some(place(23.5)));
-    assert_eq!(trip.trip_s, Some(300.5));
-    assert_eq!(
-        (region.drivers[0].from, region.drivers[0].place),
-        (START, place(22.9))
-    );
-    assert_eq!(region.drivers[0].to, None);
 }
