@@ -3,11 +3,13 @@
 //! Promise: the search polls often enough (every few hundred units of work, a unit being about one
 //! edge looked at) that it ends within a fraction of a millisecond of its end time. A wall-clock
 //! budget keeps a share back for what must follow the search, one pass over the edges for the
-//! incumbent and its bound, and that pass itself is cut short when the whole budget is gone.
+//! incumbent and its bound. That pass itself is cut short at the end of the budget, but is given
+//! [`CLOSING_GRACE`] in any case, so that a thread that was held up still answers with more than
+//! "everyone unmatched".
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Units of work between two polls. One unit is about 2 ns, so a poll every 1 µs or so.
@@ -15,8 +17,11 @@ const POLL_EVERY: usize = 512;
 
 /// Kept back from a wall-clock budget, at most half of it, for what follows a cut search: one pass
 /// over the edges for the bound, and the incumbent, which is a few heap steps a request.
-const CLOSING_NS_PER_EDGE: u64 = 2;
+const CLOSING_NS_PER_EDGE: u64 = 3;
 const CLOSING_NS_PER_REQUEST: u64 = 200;
+
+/// What the closing pass may take even if the budget is over when it starts.
+const CLOSING_GRACE: Duration = Duration::from_millis(2);
 
 /// When a solve has to stop searching and answer with what it has.
 #[derive(Clone)]
@@ -68,7 +73,12 @@ pub(crate) struct Deadline {
 
 enum Running {
     Never,
-    Wall { search_end: Instant, end: Instant },
+    Wall {
+        search_end: Instant,
+        end: Instant,
+        /// Set when closing work first asks.
+        closing_end: OnceLock<Instant>,
+    },
     Asked(Arc<dyn Fn() -> bool + Send + Sync>),
 }
 
@@ -89,6 +99,7 @@ impl Deadline {
                     Some(end) => Running::Wall {
                         search_end: now + duration.saturating_sub(closing.min(duration / 2)),
                         end,
+                        closing_end: OnceLock::new(),
                     },
                 }
             }
@@ -115,11 +126,16 @@ impl Deadline {
         over
     }
 
-    /// Is the whole budget gone, so that the closing pass has to be cut short too?
+    /// Does closing work have to be cut short too?
     pub(crate) fn is_over(&self) -> bool {
         match &self.limit {
             Running::Never | Running::Asked(_) => false,
-            Running::Wall { end, .. } => Instant::now() >= *end,
+            Running::Wall {
+                end, closing_end, ..
+            } => {
+                let now = Instant::now();
+                now >= *closing_end.get_or_init(|| (now + CLOSING_GRACE).max(*end))
+            }
         }
     }
 }

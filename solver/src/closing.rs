@@ -4,8 +4,11 @@
 //! One that was cut hands over a valid matching and driver prices v ≥ 0. For any v ≥ 0 the best
 //! request prices are `u_i = min(U_i, min_j c_ij + v_j)`, found row by row, so the bound is dual
 //! feasible by construction, wherever the method stopped. The same look at the row gives an
-//! unmatched request the cheapest driver still free, and the bound of all driver prices 0, which is
-//! kept where it is the better one (prices of a search that was cut early can be far too high).
+//! unmatched request the cheapest driver still free.
+//!
+//! Prices of a search that was cut early can be poor, so the same pass also finds the bounds of two
+//! extremes, and the best of the three is kept: drivers are plenty (every driver price 0), and
+//! drivers are scarce (every request at its unmatched cost, every driver at the most it can save).
 //!
 //! When even this pass has to be cut short, the rows not looked at get `u_i = min(U_i, least cost
 //! of the graph)`, which is feasible for any v ≥ 0, and stay as they are.
@@ -45,12 +48,13 @@ pub(crate) fn close(graph: &Graph, outcome: Outcome, meter: &mut Meter<'_>) -> C
     }
 }
 
-/// Best request prices for the driver prices, or for driver prices 0 where these give the better
-/// bound; matches unmatched requests to free drivers.
+/// Settles both sides of the prices; matches unmatched requests to free drivers.
+///
+/// `driver_prices` come in as the search left them. The request prices are returned.
 fn complete_rows(
     graph: &Graph,
     driver_of: &mut [Option<u32>],
-    driver_prices: &mut [i64],
+    driver_prices: &mut Vec<i64>,
     meter: &mut Meter<'_>,
 ) -> Vec<i64> {
     let mut taken = vec![false; graph.drivers()];
@@ -59,24 +63,30 @@ fn complete_rows(
     }
     let least_cost = graph.least_cost();
     let unseen = |&unmatched_cost: &i64| unmatched_cost.min(least_cost);
-    let mut priced: Vec<i64> = graph.unmatched_costs().iter().map(unseen).collect();
-    let mut unpriced = priced.clone();
+    let mut searched: Vec<i64> = graph.unmatched_costs().iter().map(unseen).collect();
+    let mut plenty = searched.clone();
+    let mut scarce = searched.clone();
+    let mut most_saved = vec![0; graph.drivers()];
     for request in 0..graph.requests() {
         let row = graph.row(request);
         if meter.is_over_after(row.len() + 1) {
             break;
         }
         let unmatched_cost = graph.unmatched_cost(request);
-        let mut cheapest = (unmatched_cost, unmatched_cost);
+        let (mut priced, mut cheapest) = (unmatched_cost, unmatched_cost);
         let mut cheapest_free = (unmatched_cost, None);
         for (driver, cost) in row {
-            cheapest.0 = cheapest.0.min(cost + driver_prices[driver as usize]);
-            cheapest.1 = cheapest.1.min(cost);
-            if cost < cheapest_free.0 && !taken[driver as usize] {
+            let place = driver as usize;
+            priced = priced.min(cost + driver_prices[place]);
+            cheapest = cheapest.min(cost);
+            most_saved[place] = most_saved[place].max(unmatched_cost - cost);
+            if cost < cheapest_free.0 && !taken[place] {
                 cheapest_free = (cost, Some(driver));
             }
         }
-        (priced[request], unpriced[request]) = cheapest;
+        searched[request] = priced;
+        plenty[request] = cheapest;
+        scarce[request] = unmatched_cost;
         if driver_of[request].is_none()
             && let (_, Some(driver)) = cheapest_free
         {
@@ -84,11 +94,13 @@ fn complete_rows(
             taken[driver as usize] = true;
         }
     }
-    if sum(&priced) - sum(driver_prices) >= sum(&unpriced) {
-        return priced;
+    let free = vec![0; graph.drivers()];
+    for (request_prices, prices) in [(plenty, free), (scarce, most_saved)] {
+        if sum(&request_prices) - sum(&prices) > sum(&searched) - sum(driver_prices) {
+            (searched, *driver_prices) = (request_prices, prices);
+        }
     }
-    driver_prices.fill(0);
-    unpriced
+    searched
 }
 
 fn sum(prices: &[i64]) -> i128 {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use common::geometric::{Geometric, islands};
-use common::{Shape, graphs};
+use common::{Shape, edges, graphs};
 use kheya_solver::{Budget, Graph, Method, Options, Status, solve};
 use proptest::prelude::*;
 
@@ -34,6 +34,22 @@ fn cut_everywhere(graph: &Graph, options: &Options<'_>, step: usize) -> usize {
     let least = solve(graph, &Options::default())
         .expect("sparse solves any graph")
         .objective;
+    // What needs no search at all: each request at its cheapest, or each driver at its best.
+    let cheapest = |i: usize| {
+        graph
+            .row(i)
+            .fold(graph.unmatched_cost(i), |u, (_, c)| u.min(c))
+    };
+    let plenty: i64 = (0..graph.requests()).map(cheapest).sum();
+    let mut saved = vec![0; graph.drivers()];
+    for (i, j, cost) in edges(graph) {
+        saved[j as usize] = graph
+            .unmatched_cost(i as usize)
+            .saturating_sub(cost)
+            .max(saved[j as usize]);
+    }
+    let scarce = graph.unmatched_costs().iter().sum::<i64>() - saved.iter().sum::<i64>();
+    let free_bound = plenty.max(scarce);
     let mut cut = 0;
     for polls in (0..=polls_of(graph, options)).step_by(step) {
         let budget = Some(Budget::polls(polls));
@@ -47,6 +63,10 @@ fn cut_everywhere(graph: &Graph, options: &Options<'_>, step: usize) -> usize {
         .expect("sparse solves any graph");
         assert_eq!(solution.verify(graph), Ok(()), "cut after {polls} polls");
         assert!(solution.dual_bound <= least && least <= solution.objective);
+        assert!(
+            solution.dual_bound >= free_bound,
+            "prices must not worsen the bound"
+        );
         assert_eq!(solution.status == Status::Feasible, solution.gap_abs() > 0);
         assert_eq!(solution.gap() > 0.0, solution.gap_abs() > 0);
         cut += usize::from(solution.status == Status::Feasible);

@@ -4,7 +4,7 @@ use std::{fs, io, path::PathBuf};
 
 use clap::Args;
 
-use super::{Failure, print};
+use super::{Failure, check_out, print};
 use crate::generate::{Generated, Order, generate as draw};
 
 /// Arguments of `kheya generate`.
@@ -45,12 +45,7 @@ pub(super) fn generate(args: &GenerateArgs) -> Result<(), Failure> {
             "{wanted} requests: 1 to {MOST_REQUESTS} can be made"
         )));
     }
-    if args.out.exists() && !args.out.is_dir() {
-        return Err(Failure::Input(format!(
-            "--out {}: is not a directory",
-            args.out.display()
-        )));
-    }
+    check_out(&args.out)?;
     let recording = draw(&Order {
         hours: args.hours,
         requests_per_hour: args.requests_per_hour,

@@ -4,11 +4,14 @@
 mod generate;
 mod progress;
 mod replay;
+mod serve;
 mod solve;
 mod verify;
 
 use std::{
+    fs::{self, File},
     io::{self, Write as _},
+    path::Path,
     process::ExitCode,
 };
 
@@ -33,6 +36,8 @@ enum Command {
     Solve(solve::SolveArgs),
     /// Replay recorded demand and compare batch with the greedy rules
     Replay(Box<replay::ReplayArgs>),
+    /// Serve live regions over HTTP
+    Serve(Box<serve::ServeArgs>),
     /// Write the recorded demand of a made-up city
     Generate(generate::GenerateArgs),
 }
@@ -76,6 +81,7 @@ pub fn main() -> ExitCode {
     let done = match cli.command {
         Command::Solve(args) => solve::solve(&args),
         Command::Replay(args) => replay::replay(&args),
+        Command::Serve(args) => serve::serve(&args),
         Command::Generate(args) => generate::generate(&args),
     };
     let (code, message) = match done {
@@ -85,6 +91,23 @@ pub fn main() -> ExitCode {
     };
     let _ = writeln!(io::stderr(), "kheya: {message}");
     ExitCode::from(code)
+}
+
+/// Checks that files can be put into the directory `out`, which may still have to be made: said
+/// before the long work rather than after it.
+fn check_out(out: &Path) -> Result<(), Failure> {
+    let refused = |detail: &dyn std::fmt::Display| {
+        Failure::Input(format!("--out {}: {detail}", out.display()))
+    };
+    let standing = out.ancestors().find(|path| path.exists());
+    let standing = standing.unwrap_or(Path::new("."));
+    if !standing.is_dir() {
+        let detail = format!("{} is not a directory", standing.display());
+        return Err(refused(&detail));
+    }
+    let probe = standing.join(format!(".kheya-{}.partial", std::process::id()));
+    File::create_new(&probe).map_err(|error| refused(&error))?;
+    fs::remove_file(&probe).map_err(|error| refused(&error))
 }
 
 /// Prints an answer. A reader that hangs up early (`| head`) is no failure.

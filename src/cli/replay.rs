@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use rayon::prelude::*;
 use serde_json::{Map, Value};
 
-use super::{Failure, Format, duration, print, progress::Bar, verify};
+use super::{Failure, Format, check_out, duration, print, progress::Bar, verify};
 use crate::{
     config::RegionConfig,
     domain::{DurationMs, RegionId},
@@ -176,14 +176,8 @@ pub(super) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     let started = Instant::now();
     // what is wrong with the settings is said before the long reading
     region_config(args, &RegionConfig::default())?;
-    if let Some(out) = &args.out
-        && out.exists()
-        && !out.is_dir()
-    {
-        return Err(Failure::Input(format!(
-            "--out {}: is not a directory",
-            out.display()
-        )));
+    if let Some(out) = &args.out {
+        check_out(out)?;
     }
     let options = args.reading.options(args.seed)?;
     // the fleet file is small: what is wrong with it is said before the long reading

@@ -15,8 +15,8 @@ use serde::Serialize;
 use super::{Failure, Format, print};
 use crate::{
     decision::{
-        Assignment, Batch, Phase, SolveOptions, Unmatched, WindowSnapshot, decide_batch,
-        read_window,
+        Assignment, Batch, DecisionError, Phase, SolveOptions, Unmatched, WindowSnapshot,
+        decide_batch, read_window,
     },
     eta::StraightLine,
 };
@@ -96,8 +96,8 @@ fn solve_file(args: &SolveArgs) -> Result<(), Failure> {
         let mut text = Vec::new();
         file.read_to_end(&mut text)
             .map_err(|e| Failure::Input(named(&args.instance, e)))?;
-        let (snapshot, asked) =
-            read_window(&text).map_err(|e| Failure::Input(named(&args.instance, e)))?;
+        let (snapshot, asked) = read_window(text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&text))
+            .map_err(|e| Failure::Input(named(&args.instance, e)))?;
         solve_window(&snapshot, &asked, args)?
     } else {
         let name = args.instance.display().to_string();
@@ -111,6 +111,9 @@ fn solve_file(args: &SolveArgs) -> Result<(), Failure> {
         Format::Human => print(&human(&report)),
     }
 }
+
+/// What some editors put before the text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Opens a file for reading; a directory is refused here, since reading one says something obscure.
 fn open(path: &Path) -> Result<BufReader<File>, Failure> {
@@ -127,7 +130,7 @@ fn is_json(file: &mut BufReader<File>, path: &Path) -> Result<bool, Failure> {
     let start = file
         .fill_buf()
         .map_err(|error| Failure::Input(named(path, error)))?;
-    let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
+    let start = start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start);
     Ok(start.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{'))
 }
 
@@ -228,7 +231,11 @@ fn solve_window(
             }
             started = Instant::now();
         });
-        batch = Some(decided.map_err(|e| Failure::broken(&e))?);
+        batch = Some(decided.map_err(|error| match error {
+            // the method asked for is not fit for this window
+            DecisionError::Solve(error) => Failure::Input(named(&args.instance, error)),
+            other => Failure::broken(&other),
+        })?);
         Ok(())
     })?;
     let Some(Batch {

@@ -19,4 +19,6 @@ pub use snapshot::{
     CoolDown, DriverSnapshot, Held, MAX_CLIENT_SECONDS, PendingRequest, Presence, RequestSnapshot,
     SnapshotEdge, SnapshotError, TripEnd, WindowSnapshot, by_age,
 };
-pub use window_file::{SolveOptions, WINDOW_FORMAT, WindowFileError, read_window, write_window};
+pub use window_file::{
+    SolveOptions, WINDOW_FORMAT, WindowFileError, read_window, snapshot_hash, write_window,
+};

@@ -36,6 +36,22 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Its name in JSON, reports and metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Deferred => "deferred",
+            Self::VehicleClass => "vehicle_class",
+            Self::NoDriverInRange => "no_driver_in_range",
+            Self::Cooldown => "cooldown",
+            Self::Unroutable => "unroutable",
+            Self::OverMaxPickupEta => "over_max_pickup_eta",
+            Self::NotWorthIt => "not_worth_it",
+            Self::Budget => "budget",
+            Self::Outbid => "outbid",
+            Self::ClaimLost => "claim_lost",
+        }
+    }
+
     /// Whether the request had a candidate in the window.
     pub const fn had_candidate(self) -> bool {
         matches!(
@@ -72,6 +88,19 @@ pub enum Excluded {
     Claimed,
     /// Its position is too old.
     StaleLocation,
+}
+
+impl Excluded {
+    /// Its name in JSON, reports and metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Offline => "offline",
+            Self::Busy => "busy",
+            Self::OnTrip => "on_trip",
+            Self::Claimed => "claimed",
+            Self::StaleLocation => "stale_location",
+        }
+    }
 }
 
 /// A chosen pair.

@@ -215,22 +215,50 @@ pub fn read_window(text: &[u8]) -> Result<(WindowSnapshot, SolveOptions), Window
 /// # Errors
 /// Those of the JSON writer.
 pub fn write_window(snapshot: &WindowSnapshot) -> serde_json::Result<String> {
-    serde_json::to_string(&WindowFile {
-        format: Some(WINDOW_FORMAT.into()),
-        now_ms: Some(snapshot.now()),
-        seed: Some(snapshot.seed()),
-        config: Some(snapshot.config().clone()),
-        requests: snapshot.requests().iter().map(RequestEntry::from).collect(),
-        drivers: snapshot
-            .drivers()
-            .iter()
-            .map(|driver| DriverEntry::from(&**driver))
-            .collect(),
-        edges: snapshot.edges().map(<[_]>::to_vec),
-        eta: None,
-        method: None,
-        budget_ms: None,
-    })
+    serde_json::to_string(&WindowFile::from(snapshot))
+}
+
+/// A hash of everything the decision depends on: that of the bytes of [`write_window`], as 32 hex
+/// digits.
+pub fn snapshot_hash(snapshot: &WindowSnapshot) -> Arc<str> {
+    struct Hashing(xxhash_rust::xxh3::Xxh3);
+
+    impl std::io::Write for Hashing {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.update(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut hashing = Hashing(xxhash_rust::xxh3::Xxh3::new());
+    // a hash takes every byte, so only a value without a JSON form could fail, and there is none
+    let _ = serde_json::to_writer(&mut hashing, &WindowFile::from(snapshot));
+    format!("{:032x}", hashing.0.digest128()).into()
+}
+
+impl From<&WindowSnapshot> for WindowFile {
+    fn from(snapshot: &WindowSnapshot) -> Self {
+        Self {
+            format: Some(WINDOW_FORMAT.into()),
+            now_ms: Some(snapshot.now()),
+            seed: Some(snapshot.seed()),
+            config: Some(snapshot.config().clone()),
+            requests: snapshot.requests().iter().map(RequestEntry::from).collect(),
+            drivers: snapshot
+                .drivers()
+                .iter()
+                .map(|driver| DriverEntry::from(&**driver))
+                .collect(),
+            edges: snapshot.edges().map(<[_]>::to_vec),
+            eta: None,
+            method: None,
+            budget_ms: None,
+        }
+    }
 }
 
 impl WindowFile {

@@ -281,6 +281,38 @@ pub enum EntryCode {
     TooLarge,
 }
 
+impl EntryCode {
+    /// Its name in answers and metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::IdConflict => "id_conflict",
+            Self::DuplicateInBatch => "duplicate_in_batch",
+            Self::RegionFull => "region_full",
+            Self::AtMsInFuture => "at_ms_in_future",
+            Self::RequestedAtInFuture => "requested_at_in_future",
+            Self::AlreadyExpired => "already_expired",
+            Self::TooLarge => "too_large",
+        }
+    }
+
+    /// What it means, for people.
+    pub const fn detail(self) -> &'static str {
+        match self {
+            Self::IdConflict => "the id is known with another body",
+            Self::DuplicateInBatch => "the id stands twice in the batch",
+            Self::RegionFull => "the region holds as many as it may",
+            Self::AtMsInFuture => {
+                "at_ms is ahead of the service's clock by more than max_clock_skew_ms"
+            }
+            Self::RequestedAtInFuture => {
+                "requested_at_ms is ahead of the service's clock by more than max_clock_skew_ms"
+            }
+            Self::AlreadyExpired => "the request has waited longer than its max_wait_ms already",
+            Self::TooLarge => "the batch is longer than one step takes",
+        }
+    }
+}
+
 /// One entry of a batch that was not taken.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Rejected<Id> {
@@ -410,10 +442,10 @@ impl Region {
         Ok(())
     }
 
-    /// When the record of an unclaimed driver goes.
-    pub(crate) fn driver_goes_at(&self, record: &DriverRecord, now: UnixMs) -> UnixMs {
-        let heard = record.presence.as_ref().map_or(now, |p| p.received_ms);
-        heard + self.rules.driver_ttl_ms
+    /// When the record of an unclaimed driver goes; one that never pinged, as soon as it is due.
+    pub(crate) fn driver_goes_at(&self, record: &DriverRecord) -> Option<UnixMs> {
+        let presence = record.presence.as_ref()?;
+        Some(presence.received_ms + self.rules.driver_ttl_ms)
     }
 
     /// How long an unreachable pair stays apart.

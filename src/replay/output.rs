@@ -51,6 +51,10 @@ pub fn write_outputs(
         ("windows.csv", windows(runs)?),
     ] {
         let path = directory.join(name);
+        if path.is_dir() {
+            remove_partials(&staged);
+            return Err(io(&path)(io::ErrorKind::IsADirectory.into()));
+        }
         let partial = directory.join(format!(".{name}.partial"));
         let written = fs::File::create(&partial).and_then(|mut file| {
             file.write_all(&content)?;
@@ -58,16 +62,23 @@ pub fn write_outputs(
         });
         staged.push((partial.clone(), path));
         if let Err(error) = written {
-            for (partial, _) in &staged {
-                let _ = fs::remove_file(partial);
-            }
+            remove_partials(&staged);
             return Err(io(&partial)(error));
         }
     }
-    for (partial, path) in staged {
-        fs::rename(&partial, &path).map_err(io(&path))?;
+    for (partial, path) in &staged {
+        if let Err(error) = fs::rename(partial, path) {
+            remove_partials(&staged);
+            return Err(io(path)(error));
+        }
     }
     Ok(())
+}
+
+fn remove_partials(staged: &[(PathBuf, PathBuf)]) {
+    for (partial, _) in staged {
+        let _ = fs::remove_file(partial);
+    }
 }
 
 /// One line a served request and policy, in the order of the requests.

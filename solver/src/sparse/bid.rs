@@ -2,23 +2,36 @@
 //!
 //! A near node without a pair takes the far node that is best for it at present prices, raises that
 //! node's price until its second choice (or staying unmatched) is as good, and so makes the node
-//! that held it bid again. This is the augmenting row reduction of Jonker & Volgenant (1987), an
-//! auction with ε = 0 (Bertsekas 1979): reduced costs stay ≥ 0, pairs stay tight, and only matched
-//! far nodes have prices above 0, so the searches can go on from there. What it leaves unmatched
-//! because bids no longer rise, the searches settle.
+//! that held it bid again.
+//!
+//! [`bid`] raises by no more than that: the augmenting row reduction of Jonker & Volgenant (1987).
+//! Reduced costs stay ≥ 0, pairs stay tight, and only matched far nodes have prices above 0. It does
+//! not get far where many want the same few, because bids rise by little or nothing.
+//!
+//! [`auction`] raises by ε more (Bertsekas 1979), so prices there rise fast to about what they will
+//! be. Pairs are then tight only to within ε; those that are not are given up at the end.
 
 use super::side::{FREE, Side};
 use super::weight::Weight;
 use crate::budget::Meter;
 
-/// Number of passes over the nodes left unmatched.
+/// Passes of [`bid`] over the nodes left unmatched.
 const PASSES: usize = 2;
 
-/// Bids a node may cause in one pass on average, before what is left goes to the searches.
+/// Bids a node may cause in one pass of [`bid`] on average before what is left is left.
 const BIDS_PER_NODE: usize = 8;
 
-/// Lets near nodes bid. Returns those that are still to be made whole, or nothing when the search
-/// has to end.
+/// Bids of an [`auction`] for each near node of the side, at most.
+const AUCTION_BIDS_PER_NODE: usize = 100;
+
+/// First choices of a node that are compared to see what separates them.
+const CHOICES_COMPARED: usize = 4;
+
+/// Units of work for one bid.
+const BID_UNITS: usize = 16;
+
+/// Lets the near nodes `open` bid. Returns those still unmatched at a price above 0, or nothing
+/// when the search has to end.
 pub(crate) fn bid<W: Weight>(
     near: &mut Side<W>,
     far: &mut Side<W>,
@@ -31,10 +44,10 @@ pub(crate) fn bid<W: Weight>(
         for node in open {
             let mut bidder = node;
             loop {
-                if meter.search_is_over_after(16) {
+                if meter.search_is_over_after(BID_UNITS) {
                     return None;
                 }
-                let (displaced, raised) = place_bid(near, far, bidder);
+                let (displaced, raised) = place_bid(near, far, bidder, W::ZERO);
                 if displaced == FREE {
                     break;
                 }
@@ -52,8 +65,53 @@ pub(crate) fn bid<W: Weight>(
     Some(open)
 }
 
+/// Lets the near nodes `open` bid for prices near the final ones; nothing when the search has to
+/// end. Afterwards all pairs are tight and free far nodes may have prices above 0.
+pub(crate) fn auction<W: Weight>(
+    near: &mut Side<W>,
+    far: &mut Side<W>,
+    mut open: Vec<u32>,
+    epsilon: W,
+    meter: &mut Meter<'_>,
+) -> Option<()> {
+    let mut bids_left = AUCTION_BIDS_PER_NODE * near.len();
+    let mut over = false;
+    while let Some(node) = open.pop() {
+        over = meter.search_is_over_after(BID_UNITS);
+        if over || bids_left == 0 {
+            break;
+        }
+        bids_left -= 1;
+        let (displaced, _) = place_bid(near, far, node, epsilon);
+        if displaced != FREE {
+            open.push(displaced);
+        }
+    }
+    keep_tight_pairs(near, far);
+    (!over).then_some(())
+}
+
+/// What separates one of a near node's first choices from the next, on average; at least 1.
+pub(crate) fn usual_step<W: Weight>(near: &Side<W>) -> i64 {
+    let (mut total, mut steps) = (0_i128, 0_i128);
+    for node in 0..near.len() as u32 {
+        let row = near.row(node);
+        let compared = &row[..row.len().min(CHOICES_COMPARED)];
+        if let (Some(&first), Some(&last)) = (compared.first(), compared.last()) {
+            total += i128::from((W::of_edge(first).0 - W::of_edge(last).0).widen());
+            steps += compared.len() as i128 - 1;
+        }
+    }
+    (total / steps.max(1)).max(1) as i64
+}
+
 /// One bid. Returns the near node that lost its pair, or [`FREE`], and whether the price rose.
-fn place_bid<W: Weight>(near: &mut Side<W>, far: &mut Side<W>, node: u32) -> (u32, bool) {
+fn place_bid<W: Weight>(
+    near: &mut Side<W>,
+    far: &mut Side<W>,
+    node: u32,
+    epsilon: W,
+) -> (u32, bool) {
     // Staying unmatched is worth 0.
     let (mut first, mut second) = (W::ZERO, W::ZERO);
     let (mut first_node, mut second_node) = (FREE, FREE);
@@ -74,15 +132,44 @@ fn place_bid<W: Weight>(near: &mut Side<W>, far: &mut Side<W>, node: u32) -> (u3
     if first_node == FREE {
         return (FREE, false);
     }
-    let raised = first > second;
+    // Not above what the pair saves, so that no price exceeds the largest weight.
+    let raise = (first - second + epsilon).min(first);
+    let raised = raise > W::ZERO;
     if !raised && second_node != FREE && far.mate[first_node as usize] != FREE {
         first_node = second_node;
     }
-    far.price[first_node as usize] += first - second;
+    far.price[first_node as usize] += raise;
     near.mate[node as usize] = first_node;
     let displaced = std::mem::replace(&mut far.mate[first_node as usize], node);
     if displaced != FREE {
         near.mate[displaced as usize] = FREE;
     }
     (displaced, raised)
+}
+
+/// Gives every near node the least price that far prices allow, and gives up pairs that are not
+/// tight then.
+fn keep_tight_pairs<W: Weight>(near: &mut Side<W>, far: &mut Side<W>) {
+    for node in 0..near.len() as u32 {
+        let mate = near.mate[node as usize];
+        let mut best = W::ZERO;
+        let mut tight = false;
+        for &edge in near.row(node) {
+            let (weight, other) = W::of_edge(edge);
+            if weight < best {
+                break;
+            }
+            let worth = weight - far.price[other as usize];
+            if worth > best {
+                best = worth;
+                tight = false;
+            }
+            tight |= worth == best && other == mate;
+        }
+        near.price[node as usize] = best;
+        if mate != FREE && !tight {
+            near.mate[node as usize] = FREE;
+            far.mate[mate as usize] = FREE;
+        }
+    }
 }

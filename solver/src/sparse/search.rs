@@ -17,6 +17,9 @@ use super::side::{FREE, Side};
 use super::weight::Weight;
 use crate::budget::Meter;
 
+/// Units of work for settling a node, beside its edges.
+const NODE_UNITS: usize = 8;
+
 /// Work space of the searches from one side, kept between them.
 pub(crate) struct Search<W: Weight> {
     /// For each far node the distance found so far.
@@ -30,6 +33,8 @@ pub(crate) struct Search<W: Weight> {
     heap: BinaryHeap<Reverse<W::Packed>>,
     best: W,
     terminal: Terminal,
+    /// Units of work done so far: about the edges looked at.
+    pub(crate) work: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -51,6 +56,7 @@ impl<W: Weight> Search<W> {
             heap: BinaryHeap::new(),
             best: W::INFINITE,
             terminal: Terminal::Leave(FREE),
+            work: 0,
         }
     }
 
@@ -77,11 +83,12 @@ impl<W: Weight> Search<W> {
             }
             self.settled.push(node);
             let mate = far.mate[node as usize];
-            if meter.search_is_over_after(near.row(mate).len() + 8) {
+            let units = self.scan(near, far, mate, distance) + NODE_UNITS;
+            self.work += units;
+            if meter.search_is_over_after(units) {
                 over = true;
                 break;
             }
-            self.scan(near, far, mate, distance);
         }
         if !over {
             self.move_prices(near, far, root);
@@ -91,19 +98,21 @@ impl<W: Weight> Search<W> {
         over
     }
 
-    /// Looks at the edges of a near node at a distance from the root.
-    fn scan(&mut self, near: &Side<W>, far: &Side<W>, node: u32, distance: W) {
+    /// Looks at the edges of a near node at a distance from the root, as far as they can be of use.
+    /// Returns how many it looked at.
+    fn scan(&mut self, near: &Side<W>, far: &Side<W>, node: u32, distance: W) -> usize {
         let base = distance + near.price[node as usize];
         if base < self.best {
             self.best = base;
             self.terminal = Terminal::Leave(node);
         }
-        for &edge in near.row(node) {
+        let row = near.row(node);
+        for (looked_at, &edge) in row.iter().enumerate() {
             let (weight, other) = W::of_edge(edge);
             let at_least = base - weight;
             if at_least >= self.best {
                 // Far prices are ≥ 0 and later edges weigh less.
-                break;
+                return looked_at;
             }
             let found = at_least + far.price[other as usize];
             let known = &mut self.distance[other as usize];
@@ -122,6 +131,7 @@ impl<W: Weight> Search<W> {
                 self.heap.push(Reverse(found.entry(other)));
             }
         }
+        row.len()
     }
 
     fn move_prices(&self, near: &mut Side<W>, far: &mut Side<W>, root: u32) {

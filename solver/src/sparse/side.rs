@@ -110,6 +110,19 @@ impl<W: Weight> Side<W> {
         self.mate.len()
     }
 
+    /// Number of edges.
+    pub(crate) fn edges(&self) -> usize {
+        self.edges.len()
+    }
+
+    /// Takes the edges of the other side, so that this side can be searched from; prices and pairs
+    /// stay. Nothing when the search has to end.
+    pub(crate) fn take_edges_of(&mut self, other: &Self, meter: &mut Meter<'_>) -> Option<()> {
+        let Self { offsets, edges, .. } = other.transposed(self.len(), meter)?;
+        (self.offsets, self.edges) = (offsets, edges);
+        Some(())
+    }
+
     /// Number of nodes that have an edge.
     pub(crate) fn with_edges(&self) -> usize {
         self.offsets

@@ -1,0 +1,57 @@
+//! Solve times of geometric windows: short of drivers, balanced, plenty, real and large.
+//!
+//! From a graph with unsorted rows to matching and prices; building the graph is not in it.
+//! `cargo bench -p kheya-solver`. Times of a shared machine are noise: compare two commits side by
+//! side, and take the least.
+#![allow(clippy::expect_used, reason = "a bench fails by panicking")]
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use common::geometric::Geometric;
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use kheya_solver::{Options, least_driver_prices, solve};
+
+const CANDIDATES: usize = 30;
+const SIDES: [(usize, usize); 5] = [
+    (500, 5000),
+    (1000, 1000),
+    (2000, 800),
+    (20_000, 40_000),
+    (20_000, 8000),
+];
+
+fn solve_windows(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("solve");
+    group
+        .sample_size(20)
+        .measurement_time(Duration::from_secs(3));
+    for (requests, drivers) in SIDES {
+        let graph = Geometric::new(requests, drivers, CANDIDATES).graph(1);
+        let cold = solve(&graph, &Options::default()).expect("sparse solves any graph");
+        let name = format!("{requests}x{drivers}");
+        group.bench_function(BenchmarkId::new("cold", &name), |bencher| {
+            bencher.iter(|| solve(black_box(&graph), &Options::default()));
+        });
+        let warm = Options {
+            warm_start: Some(&cold.driver_prices),
+            ..Options::default()
+        };
+        group.bench_function(BenchmarkId::new("warm, same window", &name), |bencher| {
+            bencher.iter(|| solve(black_box(&graph), &warm));
+        });
+        group.bench_function(BenchmarkId::new("verify", &name), |bencher| {
+            bencher.iter(|| cold.verify(black_box(&graph)));
+        });
+        group.bench_function(BenchmarkId::new("least prices", &name), |bencher| {
+            bencher.iter(|| least_driver_prices(black_box(&graph), &cold));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, solve_windows);
+criterion_main!(benches);

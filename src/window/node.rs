@@ -1,0 +1,240 @@
+//! A node: looks after every region of its store, leads those it can.
+
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use parking_lot::Mutex;
+use tokio::{
+    runtime::Handle,
+    sync::{oneshot, watch},
+    task::JoinHandle,
+};
+
+use super::{
+    decider::Decider,
+    leader::{self, RegionContext},
+    level::ServedLevel,
+    watch as missed,
+};
+use crate::{
+    domain::{NodeId, RegionId},
+    http::{Level, OwnWindowCall, OwnWindowFuture, WindowRuntime},
+    leadership::{self, Lead, LeaseTimes},
+    record::Recorder,
+    store::{Clock, RegionSignal, Store},
+};
+
+/// What a node needs.
+pub struct NodeOptions {
+    /// Its name.
+    pub node: NodeId,
+    /// Where the regions live.
+    pub store: Arc<dyn Store>,
+    /// Who decides windows.
+    pub decider: Arc<dyn Decider>,
+    /// The clock that wakes it.
+    pub clock: Arc<dyn Clock>,
+    /// Times of its leaderships.
+    pub times: LeaseTimes,
+    /// Where decided windows are recorded, if anywhere.
+    pub recorder: Option<Recorder>,
+}
+
+/// A running node. It works until [`Node::finish`].
+pub struct Node {
+    pub(super) options: NodeOptions,
+    stop: watch::Sender<bool>,
+    served: Mutex<BTreeMap<RegionId, Served>>,
+    following: Mutex<Option<JoinHandle<()>>>,
+    watching: Mutex<Option<thread::JoinHandle<()>>>,
+}
+
+/// What a node knows of a region it serves.
+struct Served {
+    lead: watch::Receiver<Option<Lead>>,
+    level: Arc<ServedLevel>,
+}
+
+/// Time between two looks for regions that another node's calls brought about.
+const LOOK_FOR_REGIONS: Duration = Duration::from_secs(1);
+
+impl Node {
+    /// Starts a node on the present runtime, its watch on a thread and runtime of its own.
+    ///
+    /// # Errors
+    /// The thread or its runtime could not be made.
+    pub fn start(options: NodeOptions) -> std::io::Result<Arc<Self>> {
+        let (stop, stopped) = watch::channel(false);
+        let (handle_sent, handle) = oneshot::channel();
+        let mut until_stopped = stopped.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()?;
+        let watching = thread::Builder::new()
+            .name("kheya-watch".into())
+            .spawn(move || {
+                let _ = handle_sent.send(runtime.handle().clone());
+                runtime.block_on(async {
+                    while !*until_stopped.borrow() {
+                        if until_stopped.changed().await.is_err() {
+                            break;
+                        }
+                    }
+                    // the tasks see the same flag; this gives them the time to resign
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                });
+            })?;
+        let node = Arc::new(Self {
+            options,
+            stop,
+            served: Mutex::default(),
+            following: Mutex::new(None),
+            watching: Mutex::new(Some(watching)),
+        });
+        let follower = node.clone();
+        let following = tokio::spawn(async move {
+            if let Ok(watch_runtime) = handle.await {
+                follower.follow_regions(&watch_runtime, stopped).await;
+            }
+        });
+        *node.following.lock() = Some(following);
+        Ok(node)
+    }
+
+    /// Whether this node leads a region at this moment.
+    pub fn leads(&self, region: &RegionId) -> bool {
+        let served = self.served.lock();
+        served
+            .get(region)
+            .is_some_and(|served| served.lead.borrow().is_some_and(|lead| lead.holds()))
+    }
+
+    /// Lets open windows come to their end, as long as that takes no longer than `within`, then
+    /// resigns and stops. Intake must have stopped before.
+    pub async fn finish(&self, within: Duration) {
+        let give_up = Instant::now() + within;
+        while Instant::now() < give_up && self.has_open_windows().await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        self.stop.send_replace(true);
+        let following = self.following.lock().take();
+        if let Some(following) = following {
+            let _ = following.await;
+        }
+        let watching = self.watching.lock().take();
+        if let Some(watching) = watching {
+            let _ = tokio::task::spawn_blocking(move || watching.join()).await;
+        }
+    }
+
+    async fn has_open_windows(&self) -> bool {
+        let store = &*self.options.store;
+        let regions: Vec<RegionId> = self.served.lock().keys().cloned().collect();
+        for region in regions {
+            if let Ok(signal) = store.watch(&region).await
+                && signal.borrow().window.is_some()
+            {
+                return true;
+            }
+        }
+        false
+    }
+
+    async fn follow_regions(&self, watch_runtime: &Handle, mut stop: watch::Receiver<bool>) {
+        let mut count = self.options.store.watch_regions();
+        while !*stop.borrow() {
+            count.borrow_and_update();
+            if let Ok(regions) = self.options.store.regions().await {
+                for region in regions {
+                    self.serve_region(region, watch_runtime).await;
+                }
+            }
+            tokio::select! {
+                changed = count.changed() => if changed.is_err() { return },
+                () = tokio::time::sleep(LOOK_FOR_REGIONS) => {}
+                _ = stop.changed() => {}
+            }
+        }
+    }
+
+    async fn serve_region(&self, region: RegionId, watch_runtime: &Handle) {
+        if self.served.lock().contains_key(&region) {
+            return;
+        }
+        let Ok(signal) = self.options.store.watch(&region).await else {
+            return;
+        };
+        let held = Arc::new(watch::Sender::new(None));
+        let level = Arc::new(ServedLevel::default());
+        let served = Served {
+            lead: held.subscribe(),
+            level: level.clone(),
+        };
+        self.served.lock().insert(region.clone(), served);
+        self.spawn_tasks(region, signal, held, level, watch_runtime);
+    }
+
+    fn spawn_tasks(
+        &self,
+        region: RegionId,
+        signal: watch::Receiver<RegionSignal>,
+        held: Arc<watch::Sender<Option<Lead>>>,
+        level: Arc<ServedLevel>,
+        watch_runtime: &Handle,
+    ) {
+        let NodeOptions {
+            node,
+            store,
+            decider,
+            clock,
+            times,
+            recorder,
+        } = &self.options;
+        let context = RegionContext {
+            store: store.clone(),
+            region: region.clone(),
+            decider: decider.clone(),
+            clock: clock.clone(),
+            recorder: recorder.clone(),
+            level,
+        };
+        let stop = || self.stop.subscribe();
+        tokio::spawn(leader::lead(
+            context.clone(),
+            signal.clone(),
+            held.subscribe(),
+            stop(),
+        ));
+        watch_runtime.spawn(leadership::hold(
+            store.clone(),
+            region,
+            node.clone(),
+            *times,
+            held,
+            stop(),
+        ));
+        watch_runtime.spawn(missed::take_over_missed(
+            context.clone(),
+            signal.clone(),
+            stop(),
+        ));
+        watch_runtime.spawn(missed::sweep_due(context, signal, stop()));
+    }
+}
+
+impl WindowRuntime for Node {
+    fn level(&self, region: &RegionId) -> Level {
+        let served = self.served.lock();
+        served
+            .get(region)
+            .map_or(Level::BatchStraightLine, |served| served.level.load())
+    }
+
+    fn solve_own<'a>(&'a self, region: &'a RegionId, call: OwnWindowCall) -> OwnWindowFuture<'a> {
+        Box::pin(self.solve_own_window(region, call))
+    }
+}

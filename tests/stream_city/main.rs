@@ -1,0 +1,310 @@
+//! A recorded city streamed into a real server: every request that was accepted ends in exactly one
+//! way, no car is given twice, and readers that hang up miss nothing.
+//!
+//! By default a stretch of `data/evening-rush` at 60 times its speed. For a longer run by hand:
+//! `KHEYA_STREAM_REQUESTS=requests.csv KHEYA_STREAM_DRIVERS=drivers.csv KHEYA_STREAM_SPEED=10
+//! KHEYA_STREAM_SECONDS=600 cargo test --release --test stream_city -- --nocapture`
+//! (both files in Kheya's plain CSV).
+
+mod check;
+mod readers;
+mod server;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env,
+    path::PathBuf,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use kheya::{
+    domain::Place,
+    replay::input::{ReadOptions, Trip, read_demand, read_drivers},
+};
+use serde_json::{Value, json};
+use server::{Api, Server};
+use tokio::{sync::mpsc, time::Instant};
+
+/// Share of offers that drivers decline, in one of so many.
+const DECLINES_ONE_OF: u64 = 20;
+
+/// How often each driver tells its place.
+const PING_EVERY: Duration = Duration::from_secs(4);
+
+/// Longest wait of a rider in the streamed world.
+const MAX_WAIT: Duration = Duration::from_secs(20);
+
+struct Settings {
+    requests: PathBuf,
+    drivers: PathBuf,
+    speed: f64,
+    lasts: Duration,
+}
+
+impl Settings {
+    fn read() -> Self {
+        let data = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("data/evening-rush");
+        let path =
+            |name: &str, file: &str| env::var(name).map_or_else(|_| data.join(file), PathBuf::from);
+        let number = |name: &str, or: f64| env::var(name).map_or(or, |text| text.parse().unwrap());
+        Self {
+            requests: path("KHEYA_STREAM_REQUESTS", "requests.csv"),
+            drivers: path("KHEYA_STREAM_DRIVERS", "drivers.csv"),
+            speed: number("KHEYA_STREAM_SPEED", 60.0),
+            lasts: Duration::from_secs_f64(number("KHEYA_STREAM_SECONDS", 25.0)),
+        }
+    }
+}
+
+/// The cars of the streamed world: where each is while it is idle.
+type Idle = Arc<Mutex<BTreeMap<String, Place>>>;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_accepted_request_ends_once_and_no_event_is_missed() {
+    let settings = Settings::read();
+    let demand = read_demand(
+        &[settings.requests.clone()],
+        &ReadOptions::default(),
+        &|_, _| (),
+    )
+    .unwrap();
+    let fleet = read_drivers(&settings.drivers).unwrap();
+    let trips: Arc<BTreeMap<String, Trip>> = Arc::new(
+        demand
+            .trips
+            .iter()
+            .map(|trip| (trip.request_id.to_string(), trip.clone()))
+            .collect(),
+    );
+    let idle: Idle = Arc::new(Mutex::new(
+        fleet
+            .iter()
+            .map(|driver| (driver.driver_id.to_string(), driver.place))
+            .collect(),
+    ));
+
+    let server = Server::start(&[]);
+    let api = Api::new(&server.url, "city");
+    let config = json!({
+        "max_wait_ms": MAX_WAIT.as_millis() as u64,
+        "window_ms": 1000,
+        "budget_ms": 300,
+    });
+    let (status, answer) = api
+        .send(reqwest::Method::PATCH, "/config", Some(&config))
+        .await;
+    assert_eq!(status, 200, "{answer}");
+
+    let (streamed, mut from_stream) = mpsc::unbounded_channel();
+    let (paged, mut from_pages) = mpsc::unbounded_channel();
+    let stream = tokio::spawn(readers::read_stream(
+        api.clone(),
+        Duration::from_secs(3),
+        streamed,
+    ));
+    let pages = tokio::spawn(readers::read_pages(api.clone(), paged));
+    let pings = tokio::spawn(ping(api.clone(), idle.clone()));
+
+    let accepted: Arc<Mutex<BTreeSet<String>>> = Arc::default();
+    let sender = tokio::spawn(send_requests(
+        api.clone(),
+        demand.trips.clone(),
+        settings.speed,
+        settings.lasts,
+        accepted.clone(),
+    ));
+    let mut seen: Vec<Value> = Vec::new();
+    let speed = settings.speed;
+    let ended_by = Instant::now() + settings.lasts + MAX_WAIT + Duration::from_secs(40);
+    let sent_by = Instant::now() + settings.lasts;
+    let mut finals = 0;
+    loop {
+        let open = accepted.lock().unwrap().len() > finals || Instant::now() < sent_by;
+        if !open && sender.is_finished() {
+            break;
+        }
+        assert!(
+            Instant::now() < ended_by,
+            "{finals} of {} requests ended",
+            accepted.lock().unwrap().len()
+        );
+        let Ok(Some(event)) =
+            tokio::time::timeout(Duration::from_millis(200), from_stream.recv()).await
+        else {
+            continue;
+        };
+        match event["type"].as_str().unwrap() {
+            "confirmed" | "cancelled" | "expired" => finals += 1,
+            "assigned" => {
+                let (api, idle, trips) = (api.clone(), idle.clone(), trips.clone());
+                tokio::spawn(drive(api, event.clone(), idle, trips, speed));
+            }
+            _ => {}
+        }
+        seen.push(event);
+    }
+    sender.await.unwrap();
+    // whatever came after the last end; then both readers must have seen the same
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    pings.abort();
+    while let Ok(event) = from_stream.try_recv() {
+        seen.push(event);
+    }
+    let mut pages_seen = Vec::new();
+    while let Ok(event) = from_pages.try_recv() {
+        pages_seen.push(event);
+    }
+    stream.abort();
+    pages.abort();
+    let both = seen.len().min(pages_seen.len());
+    assert_eq!(
+        seen[..both],
+        pages_seen[..both],
+        "both readers see the same events in the same order"
+    );
+    assert!(
+        seen.len() - both < 500 && pages_seen.len() - both < 500,
+        "a reader fell behind"
+    );
+
+    let ends = check::check_events(&seen);
+    let accepted = accepted.lock().unwrap().clone();
+    assert_eq!(
+        accepted,
+        ends.keys().cloned().collect(),
+        "every accepted request ended exactly once"
+    );
+    let confirmed = ends.values().filter(|end| *end == "confirmed").count();
+    println!(
+        "{} requests accepted, {confirmed} confirmed, {} events read twice",
+        accepted.len(),
+        seen.len()
+    );
+    assert!(
+        accepted.len() > 200 && confirmed > 100,
+        "the load was too small to show anything"
+    );
+    for (request, end) in ends.iter().take(50) {
+        let (status, answer) = api.get(&format!("/requests/{request}")).await;
+        assert_eq!(
+            (status, answer["state"].as_str()),
+            (200, Some(end.as_str())),
+            "{answer}"
+        );
+    }
+    drop(server);
+}
+
+/// Tells the place of every idle car, again and again.
+async fn ping(api: Api, idle: Idle) {
+    loop {
+        let next = Instant::now() + PING_EVERY;
+        let cars: Vec<(String, Place)> = idle
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|(id, place)| (id.clone(), *place))
+            .collect();
+        for cars in cars.chunks(2000) {
+            let at_ms = now_ms();
+            let drivers: Vec<Value> = cars
+                .iter()
+                .map(|(id, place)| json!({"id": id, "lat": place.lat(), "lng": place.lng(), "at_ms": at_ms}))
+                .collect();
+            let (status, answer) = api.post("/drivers", &json!({ "drivers": drivers })).await;
+            assert_eq!(status, 200, "{answer}");
+        }
+        tokio::time::sleep_until(next).await;
+    }
+}
+
+/// Sends the recorded requests at `speed` times their pace; remembers who was accepted.
+async fn send_requests(
+    api: Api,
+    trips: Vec<Trip>,
+    speed: f64,
+    lasts: Duration,
+    accepted: Arc<Mutex<BTreeSet<String>>>,
+) {
+    // the cars are there before the riders
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let (started, first) = (Instant::now(), trips[0].requested_at);
+    let mut rest = trips.as_slice();
+    while !rest.is_empty() && started.elapsed() < lasts {
+        let passed_s = started.elapsed().as_secs_f64() * speed;
+        let due = rest.partition_point(|trip| (trip.requested_at - first).as_seconds() <= passed_s);
+        let (now, later) = rest.split_at(due.min(500));
+        rest = later;
+        if !now.is_empty() {
+            let requests: Vec<Value> = now
+                .iter()
+                .map(|trip| json!({"id": trip.request_id, "pickup": trip.pickup, "dropoff": trip.dropoff}))
+                .collect();
+            let body = json!({ "requests": requests });
+            let (status, answer) = api.post("/requests", &body).await;
+            assert!(matches!(status, 202 | 503 | 429), "{status} {answer}");
+            if status == 202 {
+                // the repeat of what was accepted gets the first answer
+                let (again, repeated) = api.post("/requests", &body).await;
+                assert_eq!(again, 202, "{repeated}");
+                let mut accepted = accepted.lock().unwrap();
+                for (first, second) in entries(&answer).zip(entries(&repeated)) {
+                    assert_eq!(first["id"], second["id"]);
+                    assert_eq!(second["replayed"], true, "{second}");
+                    accepted.insert(first["id"].as_str().unwrap().to_owned());
+                }
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+fn entries(answer: &Value) -> impl Iterator<Item = &Value> {
+    answer["requests"].as_array().unwrap().iter()
+}
+
+/// A driver's part: accept or decline, drive, drop off.
+async fn drive(api: Api, event: Value, idle: Idle, trips: Arc<BTreeMap<String, Trip>>, speed: f64) {
+    let driver = event["driver_id"].as_str().unwrap().to_owned();
+    let fence = event["fence"].as_u64().unwrap();
+    let claim = json!({"request_id": event["request_id"], "fence": fence});
+    if fence.is_multiple_of(DECLINES_ONE_OF) {
+        let mut release = claim.clone();
+        release["reason"] = json!("declined");
+        let (status, answer) = api
+            .post(&format!("/claims/{driver}/release"), &release)
+            .await;
+        assert!(matches!(status, 200 | 409), "{status} {answer}");
+        return;
+    }
+    let (status, answer) = api.post(&format!("/claims/{driver}/confirm"), &claim).await;
+    if status == 409 {
+        return; // the lease ran out before the event was read
+    }
+    assert_eq!(status, 200, "{answer}");
+    idle.lock().unwrap().remove(&driver);
+    let trip = &trips[event["request_id"].as_str().unwrap()];
+    let busy_s = (event["eta_s"].as_f64().unwrap() + trip.trip_s.unwrap_or(600.0)) / speed;
+    tokio::time::sleep(Duration::from_secs_f64(busy_s)).await;
+    let (status, answer) = api
+        .post(&format!("/claims/{driver}/complete"), &claim)
+        .await;
+    assert_eq!(status, 200, "{answer}");
+    let (again, repeated) = api
+        .post(&format!("/claims/{driver}/complete"), &claim)
+        .await;
+    assert_eq!(
+        (again, &repeated["state"]),
+        (200, &answer["state"]),
+        "a repeat gets the first answer"
+    );
+    idle.lock().unwrap().insert(driver, trip.dropoff);
+}
+
+fn now_ms() -> u64 {
+    let since = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap();
+    since.as_millis() as u64
+}
