@@ -15,7 +15,7 @@ use crate::record::{self, Tally, VerifyReport};
 struct Report<'a> {
     verified: bool,
     #[serde(flatten)]
-    report: &'a VerifyReport,
+    found: &'a VerifyReport,
     wall_s: f64,
 }
 
@@ -36,7 +36,7 @@ pub(super) fn verify(paths: &[PathBuf], format: Format) -> Result<(), Failure> {
             let verified = report.holds();
             let report = Report {
                 verified,
-                report: &report,
+                found: &report,
                 wall_s,
             };
             let text = serde_json::to_string_pretty(&report).map_err(|e| Failure::broken(&e))?;

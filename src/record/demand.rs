@@ -17,7 +17,8 @@ use std::{
 
 use super::{
     entry::{CommandEntry, Entry, Lost, RecordedWindow, SupplyEntry},
-    reader::{LogError, LogReader, ReadAccount},
+    merge::Merged,
+    reader::{LogError, ReadAccount},
 };
 use crate::{
     config::RegionConfig,
@@ -85,7 +86,8 @@ pub struct RecordedDemand {
     pub lost: Lost,
 }
 
-/// Reads demand and supply out of logs; those of one region in several logs are put together.
+/// Reads demand and supply out of logs. Entries of several runs are taken in the order of their
+/// time, so that what nodes took in side by side is put together.
 /// `progress` hears the bytes read and those of all logs.
 ///
 /// # Errors
@@ -94,12 +96,12 @@ pub fn read_recorded_demand(
     paths: &[PathBuf],
     progress: &dyn Fn(u64, u64),
 ) -> Result<RecordedDemand, LogError> {
-    let mut reader = LogReader::open(paths)?;
+    let mut log = Merged::open(paths)?;
     let mut regions: BTreeMap<RegionId, Region> = BTreeMap::new();
     let mut lost = Lost::default();
-    while let Some(entry) = reader.next() {
-        match entry? {
-            Entry::Header(_) => progress(reader.account().bytes, reader.total_bytes()),
+    while let Some(entry) = log.next()? {
+        match entry {
+            Entry::Header(_) => progress(log.account().bytes, log.total_bytes()),
             Entry::End(_) => {}
             Entry::Gap(gap) => lost.add(gap.lost),
             Entry::Command(entry) => {
@@ -122,7 +124,7 @@ pub fn read_recorded_demand(
         .collect();
     Ok(RecordedDemand {
         regions,
-        read: reader.account().clone(),
+        read: log.account(),
         lost,
     })
 }

@@ -78,6 +78,17 @@ pub(super) fn runs_of(directory: &Path, node: &NodeId) -> io::Result<Vec<PathBuf
     Ok(runs)
 }
 
+/// When the run of a segment began, told by the name of its directory.
+pub(super) fn run_start(segment: &Path) -> Option<UnixMs> {
+    let name = segment.parent()?.file_name()?.to_str()?;
+    let instant = name.get(name.len().checked_sub(INSTANT)?..)?;
+    let seconds = instant.get(..15)?;
+    let ms: i64 = instant.get(15..18)?.parse().ok()?;
+    let at = jiff::civil::DateTime::strptime("%Y%m%dT%H%M%S", seconds).ok()?;
+    let at = jiff::tz::TimeZone::UTC.to_timestamp(at).ok()?;
+    Some(UnixMs::new(at.as_millisecond() + ms))
+}
+
 /// The segments of a run, by number.
 pub(super) fn segments_of(run: &Path) -> io::Result<Vec<SegmentFile>> {
     let mut segments = Vec::new();
@@ -159,8 +170,11 @@ mod tests {
         let name = |node: &str, at| run_name(&NodeId::new(node).unwrap(), UnixMs::new(at));
         assert_eq!(
             name("127.0.0.1:7070", 1_796_044_599_485),
-            "127.0.0.1%3a7070-20261130T135639485Z"
+            "127.0.0.1%3a7070-20261130T131639485Z"
         );
+        let path = Path::new(&name("a:b", 1_796_044_599_485)).join(segment_name(1));
+        assert_eq!(run_start(&path), Some(UnixMs::new(1_796_044_599_485)));
+        assert_eq!(run_start(Path::new("/tmp/log/segment-1")), None);
         assert!(name("a", 1_796_044_599_485) < name("a", 1_796_044_599_486));
         assert_ne!(name("a:b", 0), name("a%3ab", 0));
     }

@@ -8,7 +8,7 @@
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     fs, io,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use super::{
@@ -95,6 +95,19 @@ pub struct ReadAccount {
     pub missing: Vec<MissingBlocks>,
 }
 
+impl ReadAccount {
+    /// Adds what was read of other runs.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.runs += other.runs;
+        self.unended_runs += other.unended_runs;
+        self.segments += other.segments;
+        self.bytes += other.bytes;
+        self.lines += other.lines;
+        self.torn.extend_from_slice(&other.torn);
+        self.missing.extend_from_slice(&other.missing);
+    }
+}
+
 /// Where an entry stands.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Position {
@@ -179,8 +192,12 @@ impl LogReader {
                 }
             }
         }
+        Ok(Self::of(runs))
+    }
+
+    fn of(runs: VecDeque<VecDeque<SegmentFile>>) -> Self {
         let total_bytes = runs.iter().flatten().map(|segment| segment.bytes).sum();
-        Ok(Self {
+        Self {
             runs,
             open: None,
             bases: HashMap::new(),
@@ -192,7 +209,19 @@ impl LogReader {
             account: ReadAccount::default(),
             position: Position::default(),
             failed: false,
-        })
+        }
+    }
+
+    /// The same, each run by a reader of its own.
+    pub(super) fn apart(self) -> Vec<Self> {
+        let one = |run| Self::of(VecDeque::from([run]));
+        self.runs.into_iter().map(one).collect()
+    }
+
+    /// The first segment that is not read yet.
+    pub(super) fn first_file(&self) -> Option<&Path> {
+        let segment = self.runs.front()?.front()?;
+        Some(&segment.path)
     }
 
     /// Bytes of all segments, packed.

@@ -47,7 +47,7 @@ fn greedy(window: &RecordedWindow) -> (Verdict, Option<Verdict>) {
     let again = decide_oldest_first(&window.snapshot, &eta);
     let decision = compare(&window.decision, &again);
     let repaired = window.repaired.as_ref();
-    let repair = repaired.map(|repaired| check_greedy_repair(window, repaired, &eta).into());
+    let repair = repaired.map(|repaired| check_greedy_repair(window, repaired, eta).into());
     (decision, repair)
 }
 

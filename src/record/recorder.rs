@@ -10,111 +10,21 @@ use std::{
         mpsc,
     },
     thread::JoinHandle,
-    time::Duration,
 };
 
 use parking_lot::Mutex;
 
 use super::{
     entry::{Gap, GapCause, Lost, WindowEntry, WindowSource},
-    writer::{Shared, Writer},
+    options::{MIN_MAX_BYTES, RecordOptions},
+    stats::{RecordStats, Shared},
+    writer::Writer,
 };
 use crate::{
     decision::{WindowDecision, WindowSnapshot},
-    domain::{NodeId, RegionId, RequestId, UnixMs, WindowId, WindowSeq},
+    domain::{RegionId, RequestId, UnixMs, WindowId, WindowSeq},
     protocol::{Answer, Command},
-    store::{Clock, SystemClock},
 };
-
-/// What the writer tells of its troubles, for logs and metrics.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RecordTrouble {
-    /// The disk refused: entries are dropped until it accepts again.
-    Disk {
-        /// The file or directory.
-        path: PathBuf,
-        /// What the system said.
-        error: Arc<str>,
-    },
-    /// An entry could not be written as JSON: a defect. It is left out.
-    Encode {
-        /// What the encoder said.
-        error: Arc<str>,
-    },
-}
-
-/// Hears of the writer's troubles, on the writer's thread.
-pub type OnTrouble = Arc<dyn Fn(&RecordTrouble) + Send + Sync>;
-
-/// How to record.
-#[derive(Clone)]
-pub struct RecordOptions {
-    /// The directory that holds a directory for each run of a node; it is made if needed.
-    pub directory: PathBuf,
-    /// The node.
-    pub node: NodeId,
-    /// Most bytes on disk of all runs of this node; the oldest segments go first. At least
-    /// [`MIN_MAX_BYTES`].
-    pub max_bytes: Option<u64>,
-    /// A segment ends at this size, or at a quarter of `max_bytes` if that is less.
-    pub segment_bytes: u64,
-    /// A segment ends at this age.
-    pub segment_age: Duration,
-    /// What was recorded reaches the operating system at least this often.
-    pub flush_every: Duration,
-    /// What was recorded reaches the disk at least this often.
-    pub sync_every: Duration,
-    /// Memory that entries may take while they wait for the writer, roughly.
-    pub queue_bytes: usize,
-    /// Tells the time that stands in headers.
-    pub clock: Arc<dyn Clock>,
-    /// Hears of the writer's troubles.
-    pub on_trouble: Option<OnTrouble>,
-}
-
-/// The least that [`RecordOptions::max_bytes`] may be.
-pub const MIN_MAX_BYTES: u64 = 64 * 1024;
-
-impl RecordOptions {
-    /// The options of a node that records into `directory`, without a limit of its size.
-    pub fn new(directory: PathBuf, node: NodeId) -> Self {
-        Self {
-            directory,
-            node,
-            max_bytes: None,
-            segment_bytes: 64 << 20,
-            segment_age: Duration::from_mins(15),
-            flush_every: Duration::from_millis(500),
-            sync_every: Duration::from_secs(5),
-            queue_bytes: 64 << 20,
-            clock: Arc::new(SystemClock),
-            on_trouble: None,
-        }
-    }
-}
-
-/// What was recorded so far, for metrics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RecordStats {
-    /// Lines written.
-    pub lines: u64,
-    /// Bytes written, packed.
-    pub bytes: u64,
-    /// Segments begun.
-    pub segments: u64,
-    /// Entries that were dropped, whatever the cause.
-    pub dropped: u64,
-    /// Times that the disk refused.
-    pub disk_errors: u64,
-    /// Entries that could not be encoded.
-    pub encode_errors: u64,
-    /// Segments deleted to keep below the limit.
-    pub deleted: u64,
-    /// Memory that waiting entries take, roughly.
-    pub queued_bytes: u64,
-    /// The most that they may take.
-    pub queue_bytes: u64,
-}
 
 /// Records what a node takes in and decides. Cheap to clone; all clones write one log.
 #[derive(Clone)]
@@ -132,18 +42,20 @@ struct Inner {
 
 /// What is on its way to the writer.
 pub(super) enum Message {
-    Command {
-        region: RegionId,
-        at: UnixMs,
-        command: Command,
-        answer: Answer,
-        weight: usize,
-    },
+    Command(Box<QueuedCommand>),
     Window(Box<QueuedWindow>),
     Gap(Gap),
     /// Answered once everything before it is on its way to the disk.
     Flush(mpsc::SyncSender<()>),
     Close,
+}
+
+pub(super) struct QueuedCommand {
+    pub(super) region: RegionId,
+    pub(super) at: UnixMs,
+    pub(super) command: Command,
+    pub(super) answer: Answer,
+    pub(super) weight: usize,
 }
 
 pub(super) struct QueuedWindow {
@@ -208,12 +120,14 @@ impl Recorder {
     pub fn command(&self, region: &RegionId, at: UnixMs, command: &Command, answer: &Answer) {
         if is_input(command) {
             let (weight, lost) = (command_weight(command), command_lost(command));
-            self.admit(region, weight, lost, || Message::Command {
-                region: region.clone(),
-                at,
-                command: command.clone(),
-                answer: answer.clone(),
-                weight,
+            self.admit(region, weight, lost, || {
+                Message::Command(Box::new(QueuedCommand {
+                    region: region.clone(),
+                    at,
+                    command: command.clone(),
+                    answer: answer.clone(),
+                    weight,
+                }))
             });
         }
     }
@@ -227,12 +141,14 @@ impl Recorder {
         answer: &Answer,
     ) {
         let (weight, lost) = (command_weight(&command), command_lost(&command));
-        self.admit(region, weight, lost, || Message::Command {
-            region: region.clone(),
-            at,
-            command,
-            answer: answer.clone(),
-            weight,
+        self.admit(region, weight, lost, || {
+            Message::Command(Box::new(QueuedCommand {
+                region: region.clone(),
+                at,
+                command,
+                answer: answer.clone(),
+                weight,
+            }))
         });
     }
 

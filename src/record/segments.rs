@@ -12,7 +12,7 @@ use super::{
     block,
     entry::Header,
     files::{SegmentFile, run_name, runs_of, segment_name, segments_of},
-    recorder::RecordOptions,
+    options::RecordOptions,
 };
 use crate::domain::{DurationMs, UnixMs};
 
@@ -100,7 +100,7 @@ impl Segments {
     }
 
     /// Ends the segment being written and begins the next.
-    pub(super) fn begin(&mut self, _options: &RecordOptions) -> io::Result<()> {
+    pub(super) fn begin(&mut self) -> io::Result<()> {
         let ended = self.finish();
         let number = self.begun + 1;
         let path = self.run.join(segment_name(number));
@@ -217,5 +217,62 @@ impl Segments {
             bytes: current.bytes,
         });
         current.file.sync_all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+    use crate::{
+        domain::NodeId,
+        record::{LogError, LogReader, entry::LOG_FORMAT, wire::Line},
+    };
+
+    /// A segment's header, as the writer writes it.
+    fn header(segments: &Segments, options: &RecordOptions) -> Vec<u8> {
+        let header = segments.header(options, LOG_FORMAT);
+        let mut line = serde_json::to_vec(&Line::Header(header)).unwrap();
+        line.push(b'\n');
+        line
+    }
+
+    #[test]
+    fn a_segment_that_could_not_be_written_to_is_left_and_the_next_goes_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = RecordOptions::new(dir.path().to_owned(), NodeId::new("n").unwrap());
+        let mut segments = Segments::open(&options).unwrap();
+        segments.begin().unwrap();
+        let head = header(&segments, &options);
+        segments.write(&head, None).unwrap();
+        let first = segments.place();
+        // a handle that may only read refuses as a full disk does, even to be cut back
+        segments.current.as_mut().unwrap().file = File::open(&first).unwrap();
+        assert!(segments.write(&head, None).is_err());
+        assert!(segments.wants_new(&options));
+        let mut torn = File::options().append(true).open(&first).unwrap();
+        torn.write_all(&block::pack(2, &head).unwrap()[..50])
+            .unwrap();
+
+        segments.begin().unwrap();
+        let head = header(&segments, &options);
+        segments.write(&head, None).unwrap();
+        segments.finish().unwrap();
+        let mut log = LogReader::open(&[dir.path().to_owned()]).unwrap();
+        assert_eq!(log.by_ref().flatten().count(), 2);
+        let account = log.account();
+        assert_eq!((account.segments, account.torn.len()), (2, 1));
+        assert_eq!(account.missing, []);
+        assert_eq!(account.torn[0].file, first);
+
+        // had block 2 been written to its end, block 3 would come next: then the tail is damage
+        let second = first.with_file_name(segment_name(2));
+        fs::write(second, block::pack(3, &head).unwrap()).unwrap();
+        let mut log = LogReader::open(&[dir.path().to_owned()]).unwrap();
+        let Some(Err(LogError::Damaged { file, .. })) = log.find(Result::is_err) else {
+            panic!("a damaged tail was taken for a torn one");
+        };
+        assert_eq!(file, first);
     }
 }

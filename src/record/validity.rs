@@ -110,7 +110,7 @@ pub(super) fn check_repair(
 pub(super) fn check_greedy_repair(
     window: &RecordedWindow,
     repaired: &WindowDecision,
-    eta: &StraightLine,
+    eta: StraightLine,
 ) -> Result<(), String> {
     let snapshot = &window.snapshot;
     let config = snapshot.config();
@@ -164,7 +164,7 @@ fn eta_of(
     window: &RecordedWindow,
     pair: &Assignment,
     place: u32,
-    eta: &StraightLine,
+    eta: StraightLine,
 ) -> Option<f64> {
     let snapshot = &window.snapshot;
     if let Some(edges) = snapshot.edges() {
@@ -352,7 +352,11 @@ fn outside(table: &CandidateTable) -> i64 {
         .sum()
 }
 
-fn expect<T: PartialEq + std::fmt::Display>(what: &str, said: T, right: T) -> Result<(), String> {
+fn expect<T: PartialEq + std::fmt::Display + Copy>(
+    what: &str,
+    said: T,
+    right: T,
+) -> Result<(), String> {
     if said == right {
         return Ok(());
     }

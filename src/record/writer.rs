@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::Ordering,
         mpsc::{Receiver, RecvTimeoutError},
     },
     time::{Duration, Instant},
@@ -15,8 +15,10 @@ use std::{
 use super::{
     coalesce::Coalesced,
     entry::{CommandEntry, End, Gap, GapCause, LOG_FORMAT, Lost, WindowSource},
-    recorder::{Message, QueuedWindow, RecordOptions, RecordStats, RecordTrouble},
+    options::{RecordOptions, RecordTrouble},
+    recorder::{Message, QueuedCommand, QueuedWindow},
     segments::Segments,
+    stats::Shared,
     wire::{Base, Line, WindowLine},
 };
 use crate::{
@@ -29,37 +31,6 @@ const BLOCK_BYTES: usize = 512 * 1024;
 
 /// The disk is left alone for this long after it refused.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
-
-/// Counts that the handle and the writer share.
-#[derive(Default)]
-pub(super) struct Shared {
-    pub(super) queued: AtomicUsize,
-    pub(super) dropped: AtomicU64,
-    lines: AtomicU64,
-    bytes: AtomicU64,
-    segments: AtomicU64,
-    disk_errors: AtomicU64,
-    encode_errors: AtomicU64,
-    deleted: AtomicU64,
-}
-
-impl Shared {
-    /// The counts; the queue's limit is not among them.
-    pub(super) fn stats(&self) -> RecordStats {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        RecordStats {
-            lines: read(&self.lines),
-            bytes: read(&self.bytes),
-            segments: read(&self.segments),
-            dropped: read(&self.dropped),
-            disk_errors: read(&self.disk_errors),
-            encode_errors: read(&self.encode_errors),
-            deleted: read(&self.deleted),
-            queued_bytes: self.queued.load(Ordering::Relaxed) as u64,
-            queue_bytes: 0,
-        }
-    }
-}
 
 /// What stands in the block that is being filled.
 #[derive(Default)]
@@ -91,7 +62,7 @@ impl Writer {
     /// Begins a run.
     pub(super) fn open(options: RecordOptions, shared: Arc<Shared>) -> io::Result<Self> {
         let mut segments = Segments::open(&options)?;
-        segments.begin(&options)?;
+        segments.begin()?;
         let mut writer = Self {
             options,
             shared,
@@ -161,14 +132,9 @@ impl Writer {
     fn take(&mut self, message: Message) {
         self.waiting_since.get_or_insert_with(Instant::now);
         match message {
-            Message::Command {
-                region,
-                at,
-                command,
-                answer,
-                weight,
-            } => {
-                self.take_command(region, at, command, answer);
+            Message::Command(command) => {
+                let weight = command.weight;
+                self.take_command(*command);
                 self.release(weight);
             }
             Message::Window(window) => {
@@ -188,7 +154,14 @@ impl Writer {
         self.shared.queued.fetch_sub(weight, Ordering::Relaxed);
     }
 
-    fn take_command(&mut self, region: RegionId, at: UnixMs, command: Command, answer: Answer) {
+    fn take_command(&mut self, queued: QueuedCommand) {
+        let QueuedCommand {
+            region,
+            at,
+            command,
+            answer,
+            weight: _,
+        } = queued;
         match (command, answer) {
             (Command::Ping(pings), Answer::Ping(answer)) => {
                 let known = self.pings.entry(region);
@@ -313,7 +286,7 @@ impl Writer {
         if self.retry_at.is_some_and(|at| Instant::now() < at) {
             return false;
         }
-        let begun = self.segments.begin(&self.options);
+        let begun = self.segments.begin();
         if !self.note(begun) {
             self.retry_at = Some(Instant::now() + RETRY_AFTER);
             return false;

@@ -8,29 +8,18 @@ use std::{
 };
 
 use kheya::{
-    config::RegionConfig,
-    decision::{
-        Batch, CoolDown, DriverSnapshot, Held, PendingRequest, Presence, RequestSnapshot, TripEnd,
-        WindowDecision, WindowSnapshot, decide_batch, decide_oldest_first, repair,
-    },
     domain::{
-        CostMs, Draw, DriverId, DurationMs, Fence, Finite, NodeId, Nonce, Place, RegionId,
-        RequestId, UnixMs, WindowSeq,
+        CostMs, Draw, DriverId, DurationMs, Finite, NodeId, Nonce, Place, RegionId, RequestId,
+        UnixMs, WindowSeq,
     },
-    eta::StraightLine,
     protocol::{
-        AcquireLeadership, CancelRequest, ClaimBatch, ClaimKey, ClaimPair, Complete, Confirm,
-        DriverStatus, Extend, Intake, PairOutcome, Patch, Ping, Pings, Release, ReleaseReason,
-        RemoveDriver, ReportBody, ReportSource, RequestDraft, Seal, Snapshot, Sweep, TakeWindow,
-        Taker, TripOutcome,
+        AcquireLeadership, CancelRequest, ClaimKey, Complete, Confirm, DriverStatus, Extend,
+        Intake, Patch, Ping, Pings, Release, ReleaseReason, RequestDraft, Sweep, Taker,
+        TripOutcome,
     },
-    record::{
-        Entry, LogReader, RecordOptions, Recorder, RecordingStore, WindowEntry, WindowSource,
-    },
+    record::{Entry, LogReader, RecordOptions, Recorder, RecordingStore},
     store::{Clock, ManualClock, MemoryStore, Store, StoreOptions},
-    supply::Position,
 };
-use kheya_solver::{Budget, Method, Options};
 
 pub(crate) const START: UnixMs = UnixMs::new(1_796_044_599_485);
 
@@ -38,7 +27,7 @@ pub(crate) fn options(directory: &Path, clock: Arc<ManualClock>) -> RecordOption
     let mut options = RecordOptions::new(directory.to_owned(), NodeId::new("node:1").unwrap());
     options.clock = clock;
     // nothing is written before it is asked for, so that blocks are the same in every run
-    options.flush_every = Duration::from_secs(3_600);
+    options.flush_every = Duration::from_hours(1);
     options
 }
 
@@ -69,14 +58,14 @@ pub(crate) struct City {
     pub(crate) region: RegionId,
     pub(crate) recorder: Recorder,
     pub(crate) clock: Arc<ManualClock>,
-    store: Arc<dyn Store>,
-    seed: u64,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) seed: u64,
     drivers: u64,
     requests: u64,
-    step: u64,
-    taker: Taker,
+    pub(crate) step: u64,
+    pub(crate) taker: Taker,
     trips: Vec<Trip>,
-    offers: Vec<ClaimKey>,
+    pub(crate) offers: Vec<ClaimKey>,
     pub(crate) asked: BTreeSet<RequestId>,
     pub(crate) repairs: usize,
     pub(crate) windows: usize,
@@ -307,238 +296,6 @@ impl City {
             let _ = self.store.sweep(&self.region, Sweep::default()).await;
         }
     }
-
-    async fn decide(&mut self, seq: WindowSeq) {
-        let region = self.region.clone();
-        let nonce = Nonce::new(1_000 + self.step);
-        let lead = AcquireLeadership {
-            node: NodeId::new("node:1").unwrap(),
-            nonce,
-            lease_ms: DurationMs::new(60_000),
-        };
-        if let Ok(leads) = self.store.acquire(&region, lead).await.unwrap() {
-            self.taker = Taker::Leader {
-                epoch: leads.epoch,
-                nonce,
-            };
-        }
-        let take = TakeWindow {
-            window_seq: seq,
-            taker: self.taker,
-        };
-        let taken = self
-            .store
-            .take_window(&region, take)
-            .await
-            .unwrap()
-            .unwrap();
-        let read = self.store.snapshot(&region, seq).await.unwrap().unwrap();
-        let snapshot = frozen(&read, self.seed);
-        let eta = StraightLine::of(snapshot.config());
-        let kind = self.step % 8;
-        let mut claim_no = 0;
-        if kind == 7 {
-            let decision = decide_oldest_first(&snapshot, &eta);
-            let lost = self.claim(seq, taken.owner, &decision, &mut claim_no).await;
-            self.record(
-                seq,
-                WindowSource::Fallback,
-                &snapshot,
-                &decision,
-                &lost,
-                None,
-            );
-        } else {
-            // two ways to end without a proof: no time at all, and a rule that never proves
-            let options = match self.step % 16 {
-                5 => Options {
-                    method: Method::GreedyEdge,
-                    ..Options::default()
-                },
-                13 => Options {
-                    budget: Some(Budget::wall(Duration::ZERO)),
-                    ..Options::default()
-                },
-                _ => Options::default(),
-            };
-            let batch: Batch = decide_batch(&snapshot, &eta, &options, |_| ()).unwrap();
-            if kind == 3 {
-                // somebody goes home between the decision and the claim
-                for pair in batch.decision.assignments.iter().take(2) {
-                    let driver_id = pair.driver_id.clone();
-                    let _ = self
-                        .store
-                        .remove_driver(&region, RemoveDriver { driver_id })
-                        .await;
-                }
-            }
-            let lost = self
-                .claim(seq, taken.owner, &batch.decision, &mut claim_no)
-                .await;
-            let repaired = (!lost.is_empty()).then(|| {
-                let lost: BTreeSet<RequestId> = lost.iter().cloned().collect();
-                repair(&snapshot, &batch, &lost, &options).unwrap()
-            });
-            if let Some(repaired) = &repaired {
-                self.repairs += 1;
-                let mut added = repaired.decision.clone();
-                added.assignments.clone_from(&repaired.added);
-                self.claim(seq, taken.owner, &added, &mut claim_no).await;
-            }
-            let repaired = repaired.map(|repaired| repaired.decision);
-            self.record(
-                seq,
-                WindowSource::Batch,
-                &snapshot,
-                &batch.decision,
-                &lost,
-                repaired.as_ref(),
-            );
-        }
-        let body = ReportBody {
-            source: ReportSource::Batch,
-            ..ReportBody::default()
-        };
-        let seal = Seal {
-            window_seq: seq,
-            owner: taken.owner,
-            body,
-            decisions: None,
-        };
-        self.store.seal(&region, seal).await.unwrap().unwrap();
-        self.windows += 1;
-    }
-
-    fn record(
-        &self,
-        seq: WindowSeq,
-        source: WindowSource,
-        snapshot: &WindowSnapshot,
-        decision: &WindowDecision,
-        claim_lost: &[RequestId],
-        repaired: Option<&WindowDecision>,
-    ) {
-        self.recorder.window(WindowEntry {
-            region: &self.region,
-            window_seq: Some(seq),
-            window_id: None,
-            source,
-            snapshot,
-            decision,
-            claim_lost,
-            repaired,
-        });
-    }
-
-    async fn claim(
-        &mut self,
-        seq: WindowSeq,
-        owner: kheya::protocol::Owner,
-        decision: &WindowDecision,
-        batch_no: &mut u32,
-    ) -> Vec<RequestId> {
-        let pairs: Vec<ClaimPair> = decision
-            .assignments
-            .iter()
-            .map(|pair| ClaimPair {
-                request_id: pair.request_id.clone(),
-                driver_id: pair.driver_id.clone(),
-                eta: DurationMs::from_seconds(pair.eta_s),
-                cost: CostMs::from_seconds(pair.cost_s),
-            })
-            .collect();
-        let batch = ClaimBatch {
-            window_seq: seq,
-            owner,
-            batch_no: *batch_no,
-            pairs: pairs.clone(),
-        };
-        *batch_no += 1;
-        let answer = self
-            .store
-            .claim_batch(&self.region, batch)
-            .await
-            .unwrap()
-            .unwrap();
-        let mut lost = Vec::new();
-        for (pair, outcome) in pairs.into_iter().zip(&answer.outcomes) {
-            match outcome {
-                PairOutcome::Claimed { fence, .. } => self.offers.push(key(pair, *fence)),
-                PairOutcome::Lost(_) => lost.push(pair.request_id),
-            }
-        }
-        lost
-    }
-}
-
-fn key(pair: ClaimPair, fence: Fence) -> ClaimKey {
-    ClaimKey {
-        driver_id: pair.driver_id,
-        request_id: pair.request_id,
-        fence,
-    }
-}
-
-/// The store's snapshot as the decision takes it.
-fn frozen(read: &Snapshot, seed: u64) -> WindowSnapshot {
-    let requests = read.requests.iter().map(|waiting| {
-        let draft = &waiting.draft;
-        PendingRequest {
-            request: Arc::new(RequestSnapshot {
-                id: draft.id.clone(),
-                rider_id: draft.rider_id.clone(),
-                pickup: Some(Position::new(draft.pickup)),
-                vehicle_classes: draft.vehicle_classes.clone(),
-                requested_at_ms: waiting.requested_at_ms,
-                unmatched_cost_s: draft.unmatched_cost.map(CostMs::as_seconds),
-                max_pickup_eta_s: draft.max_pickup_eta.map(DurationMs::as_seconds),
-                exclude_driver_ids: draft.exclude_driver_ids.clone(),
-            }),
-            left_over: waiting.left_over,
-        }
-    });
-    let drivers = read.drivers.iter().filter_map(|view| {
-        let presence = view.presence.as_ref()?;
-        let mut driver = DriverSnapshot::available(view.id.clone(), Position::new(presence.place));
-        driver.at_ms = Some(presence.seen_ms());
-        driver.acceptance_rate = presence.acceptance_rate.map(Finite::get);
-        driver.presence = match presence.status {
-            DriverStatus::Available => Presence::Available,
-            DriverStatus::Busy => Presence::Busy,
-            DriverStatus::Offline => Presence::Offline,
-        };
-        driver.held = match view.claim.as_ref().map(|claim| claim.phase) {
-            None => Held::None,
-            Some(kheya::protocol::ClaimPhase::Offered { .. }) => Held::Offered,
-            Some(kheya::protocol::ClaimPhase::OnTrip { .. }) => Held::OnTrip,
-        };
-        driver.cooldowns = view
-            .cooldowns
-            .iter()
-            .map(|c| CoolDown {
-                request_id: c.request_id.clone(),
-                rider_id: c.rider_id.clone(),
-                until_ms: c.until_ms,
-            })
-            .collect();
-        driver.trip_end = presence.trip_end.map(|end| TripEnd {
-            place: end.place,
-            at_ms: end.at_ms,
-        });
-        Some(Arc::new(driver))
-    });
-    let mut patch = serde_json::Map::new();
-    patch.insert("redispatch_s".into(), 60.into());
-    let config = RegionConfig::default().patched(&patch).unwrap().config;
-    WindowSnapshot::new(
-        read.now_ms,
-        config,
-        seed,
-        requests.collect(),
-        drivers.collect(),
-        None,
-    )
-    .unwrap()
 }
 
 /// A record of a busy hour or so: (directory, run, the city at its end).

@@ -3,7 +3,13 @@
 #[cfg(test)]
 mod city;
 #[cfg(test)]
+mod deciding;
+#[cfg(test)]
+mod frozen;
+#[cfg(test)]
 mod limits;
+#[cfg(test)]
+mod nodes;
 #[cfg(test)]
 mod replayed;
 #[cfg(test)]
@@ -12,3 +18,5 @@ mod round_trip;
 mod torn;
 #[cfg(test)]
 mod verified;
+#[cfg(test)]
+mod windows;

@@ -1,18 +1,12 @@
 //! What is recorded is what is read back.
 
-use std::{fs, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use kheya::{
-    config::RegionConfig,
-    decision::{
-        CoolDown, DriverSnapshot, Held, PendingRequest, Presence, RequestSnapshot, SnapshotEdge,
-        TripEnd, WindowDecision, WindowSnapshot, decide_batch, decide_oldest_first,
-    },
     domain::{
         CostMs, DriverId, DurationMs, Fence, Finite, Generation, Nonce, Place, RegionId, RequestId,
         RiderId, UnixMs, VehicleClass, WindowId, WindowSeq,
     },
-    eta::StraightLine,
     protocol::{
         Answer, BatchAnswer, BeginOwnWindow, CancelRefusal, CancelRequest, Cancelled, ClaimAnswer,
         ClaimKey, ClaimOwnBatch, ClaimRefusal, ClaimState, Command, Complete, Configure,
@@ -22,39 +16,37 @@ use kheya::{
         ReleaseReason, RemoveDriver, RemoveDriverRefusal, RequestDraft, RequestState, Sweep, Swept,
         Taken, TripOutcome, TripTold,
     },
-    record::{Entry, RecordOptions, Recorder, WindowEntry, WindowSource},
+    record::{Entry, RecordOptions, Recorder},
     store::ManualClock,
-    supply::Position,
 };
-use kheya_solver::Options;
 use tempfile::tempdir;
 
-use super::city::{START, entries, options, segments};
+use super::city::{START, entries, options};
 
-fn recorder(directory: &Path) -> (Recorder, Arc<ManualClock>) {
+pub(crate) fn recorder(directory: &Path) -> (Recorder, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::at(START));
     let options: RecordOptions = options(directory, clock.clone());
     (Recorder::open(options).unwrap(), clock)
 }
 
-fn region() -> RegionId {
+pub(crate) fn region() -> RegionId {
     RegionId::new("dhaka").unwrap()
 }
 
-fn driver(id: &str) -> DriverId {
+pub(crate) fn driver(id: &str) -> DriverId {
     DriverId::new(id).unwrap()
 }
 
-fn request(id: &str) -> RequestId {
+pub(crate) fn request(id: &str) -> RequestId {
     RequestId::new(id).unwrap()
 }
 
-fn place(north: f64) -> Place {
+pub(crate) fn place(north: f64) -> Place {
     // digits that a careless reader rounds
     Place::new(23.750_000_000_000_004 + north / 3.0, 90.389_999_999_999_99).unwrap()
 }
 
-fn at(ms: i64) -> UnixMs {
+pub(crate) fn at(ms: i64) -> UnixMs {
     START + DurationMs::new(ms)
 }
 
@@ -72,18 +64,10 @@ fn draft(id: &str) -> RequestDraft {
 }
 
 fn every_command() -> Vec<(Command, Answer)> {
-    let claim = ClaimKey {
-        driver_id: driver("d1"),
-        request_id: request("r1"),
-        fence: Fence::new((1 << 53) - 1),
-    };
-    let done = |state| ClaimAnswer {
-        claim: claim.clone(),
-        state,
-        now_ms: at(9),
-        lease_until_ms: (state == ClaimState::Offered).then(|| at(15_009)),
-    };
-    let window_id = WindowId::new("w 1").unwrap();
+    [of_requests(), of_claims(), of_regions()].concat()
+}
+
+fn of_requests() -> Vec<(Command, Answer)> {
     vec![
         (
             Command::RemoveDriver(RemoveDriver {
@@ -132,6 +116,22 @@ fn every_command() -> Vec<(Command, Answer)> {
             }),
             Answer::Cancel(Err(CancelRefusal::RequestClosed)),
         ),
+    ]
+}
+
+fn of_claims() -> Vec<(Command, Answer)> {
+    let claim = ClaimKey {
+        driver_id: driver("d1"),
+        request_id: request("r1"),
+        fence: Fence::new((1 << 53) - 1),
+    };
+    let done = |state| ClaimAnswer {
+        claim: claim.clone(),
+        state,
+        now_ms: at(9),
+        lease_until_ms: (state == ClaimState::Offered).then(|| at(15_009)),
+    };
+    vec![
         (
             Command::Confirm(Confirm {
                 claim: claim.clone(),
@@ -165,6 +165,12 @@ fn every_command() -> Vec<(Command, Answer)> {
             }),
             Answer::Extend(Ok(done(ClaimState::Offered))),
         ),
+    ]
+}
+
+fn of_regions() -> Vec<(Command, Answer)> {
+    let window_id = WindowId::new("w 1").unwrap();
+    vec![
         (
             Command::BeginOwn(BeginOwnWindow {
                 window_id: window_id.clone(),
@@ -315,198 +321,4 @@ fn pings_are_brought_down_to_the_newest_of_each_driver() {
         supply.pings,
         [ping("d1", 5, Patch::Clear), ping("d2", 20, set(31.4))]
     );
-}
-
-fn busy_driver(id: &str, step: i64) -> Arc<DriverSnapshot> {
-    let mut driver = DriverSnapshot::available(driver(id), Position::new(place(step as f64 / 1e4)));
-    driver.at_ms = Some(at(step));
-    driver.vehicle_class = Some(VehicleClass::new("car").unwrap());
-    driver.acceptance_rate = Some(1.0 / 3.0);
-    driver.idle_since_ms = Some(at(-40_000));
-    driver.cooldowns = vec![CoolDown {
-        request_id: request("r0"),
-        rider_id: None,
-        until_ms: at(1),
-    }];
-    Arc::new(driver)
-}
-
-fn window(
-    now: i64,
-    config: &RegionConfig,
-    requests: &[(&str, u32)],
-    drivers: Vec<Arc<DriverSnapshot>>,
-    edges: Option<Vec<SnapshotEdge>>,
-) -> WindowSnapshot {
-    let requests = requests.iter().map(|&(id, left_over)| PendingRequest {
-        request: Arc::new(RequestSnapshot {
-            id: request(id),
-            rider_id: Some(RiderId::new("p").unwrap()),
-            pickup: Some(Position::new(place(0.002))),
-            vehicle_classes: vec![],
-            requested_at_ms: at(-7),
-            unmatched_cost_s: Some(0.1 + 0.2),
-            max_pickup_eta_s: None,
-            exclude_driver_ids: vec![driver("x")],
-        }),
-        left_over,
-    });
-    WindowSnapshot::new(
-        at(now),
-        config.clone(),
-        u64::MAX,
-        requests.collect(),
-        drivers,
-        edges,
-    )
-    .unwrap()
-}
-
-/// Windows with everything a snapshot may hold, one after the other.
-fn windows() -> Vec<(Option<WindowId>, WindowSnapshot)> {
-    let plain = RegionConfig::default();
-    let mut patch = serde_json::Map::new();
-    patch.insert("idle_weight".into(), serde_json::json!(0.1));
-    let tuned = plain.patched(&patch).unwrap().config;
-    let mut away = DriverSnapshot::clone(&busy_driver("d2", 2));
-    away.presence = Presence::Offline;
-    let mut driving = DriverSnapshot::clone(&busy_driver("d3", 3));
-    driving.held = Held::OnTrip;
-    driving.trip_end = Some(TripEnd {
-        place: place(0.3),
-        at_ms: at(90_000),
-    });
-    let (away, driving) = (Arc::new(away), Arc::new(driving));
-    let mut nowhere = DriverSnapshot::clone(&busy_driver("d7", 0));
-    nowhere.position = None;
-    let edge = SnapshotEdge {
-        request_id: request("r9"),
-        driver_id: driver("d7"),
-        eta_s: 0.1 + 0.7,
-    };
-    let one = busy_driver("d1", 1);
-    vec![
-        (
-            None,
-            window(
-                3_000,
-                &plain,
-                &[("r1", 0), ("r2", 0)],
-                vec![one.clone(), away.clone(), driving.clone()],
-                None,
-            ),
-        ),
-        // the caller's own, in between, with its own drivers and edges
-        (
-            Some(WindowId::new("w-1").unwrap()),
-            window(
-                4_000,
-                &plain,
-                &[("r9", 0)],
-                vec![Arc::new(nowhere)],
-                Some(vec![edge]),
-            ),
-        ),
-        (
-            None,
-            window(
-                6_000,
-                &plain,
-                &[("r2", 1), ("r3", 0)],
-                vec![
-                    one,
-                    busy_driver("d2", 5),
-                    driving.clone(),
-                    busy_driver("d4", 4),
-                ],
-                None,
-            ),
-        ),
-        (
-            None,
-            window(
-                9_000,
-                &tuned,
-                &[("r2", 2)],
-                vec![driving.clone(), busy_driver("d4", 8)],
-                None,
-            ),
-        ),
-        (None, window(12_000, &tuned, &[], vec![], None)),
-        (
-            None,
-            window(63_000, &tuned, &[("r5", 0)], vec![driving.clone()], None),
-        ),
-        // the clock went back
-        (
-            None,
-            window(2_000, &tuned, &[("r6", 0)], vec![driving], None),
-        ),
-    ]
-}
-
-#[test]
-fn windows_told_as_deltas_are_read_back_as_they_were() {
-    let dir = tempdir().unwrap();
-    let (recorder, _) = recorder(dir.path());
-    let windows = windows();
-    let decided: Vec<(WindowDecision, WindowDecision)> = windows
-        .iter()
-        .map(|(_, snapshot)| {
-            let eta = StraightLine::of(snapshot.config());
-            let batch = decide_batch(snapshot, &eta, &Options::default(), |_| ()).unwrap();
-            (batch.decision, decide_oldest_first(snapshot, &eta))
-        })
-        .collect();
-    let lost = [request("r2")];
-    for (n, ((id, snapshot), (decision, greedy))) in (1..).zip(windows.iter().zip(&decided)) {
-        recorder.window(WindowEntry {
-            region: &region(),
-            window_seq: id.is_none().then(|| WindowSeq::new(n)),
-            window_id: id.as_ref(),
-            source: if id.is_some() {
-                WindowSource::Own
-            } else {
-                WindowSource::Batch
-            },
-            snapshot,
-            decision,
-            claim_lost: &lost,
-            repaired: (n % 2 == 0).then_some(greedy),
-        });
-    }
-    recorder.close();
-
-    let read = entries(dir.path());
-    let read: Vec<_> = read
-        .iter()
-        .filter_map(|entry| match entry {
-            Entry::Window(window) => Some(window),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(read.len(), windows.len());
-    for (n, (read, ((id, snapshot), (decision, greedy)))) in
-        (1..).zip(read.iter().zip(windows.iter().zip(&decided)))
-    {
-        assert_eq!(read.snapshot, *snapshot, "window {n}");
-        assert_eq!(read.decision, *decision, "window {n}");
-        assert_eq!(read.window_id, *id);
-        assert_eq!(read.claim_lost, lost);
-        assert_eq!(read.repaired.as_ref(), (n % 2 == 0).then_some(greedy));
-    }
-    assert_eq!(
-        full_ones(&segments(recorder.run_directory())[0]),
-        [true, true, false, false, false, true, true]
-    );
-}
-
-/// Which windows of a segment are told in full.
-fn full_ones(segment: &Path) -> Vec<bool> {
-    let text = zstd::stream::decode_all(&fs::read(segment).unwrap()[..]).unwrap();
-    let lines = text.split(|&b| b == b'\n').filter(|line| !line.is_empty());
-    lines
-        .map(|line| serde_json::from_slice::<serde_json::Value>(line).unwrap())
-        .filter_map(|line| line["window"]["full"].as_bool())
-        .collect()
 }

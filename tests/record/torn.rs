@@ -1,12 +1,12 @@
 //! What a killed process or a damaged disk leaves.
 
-use std::{fs, path::Path, sync::Arc};
+use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use kheya::{
-    domain::{DriverId, Place, RegionId, RequestId},
+    domain::{DriverId, DurationMs, NodeId, Place, RegionId, RequestId},
     protocol::{Answer, CancelRefusal, CancelRequest, Command, Ping, PingAnswer, Pings},
-    record::{Entry, LogError, LogReader, ReadAccount, Recorder, is_record},
-    store::ManualClock,
+    record::{Entry, LogError, LogReader, ReadAccount, RecordOptions, Recorder, is_record},
+    store::{Clock, ManualClock, SystemClock},
 };
 use tempfile::tempdir;
 
@@ -200,4 +200,54 @@ fn another_format_is_refused_by_name() {
     fs::write(&segment, block).unwrap();
     let (_, error, _) = read(&run);
     assert!(matches!(error, Some(LogError::Format { format, .. }) if format == "kheya-log/2"));
+}
+
+/// Names the directory to the process that is to be killed.
+const VICTIM: &str = "KHEYA_TEST_RECORD_UNTIL_KILLED";
+
+#[test]
+fn a_killed_process_loses_a_second_at_most_and_leaves_a_readable_record() {
+    if let Some(directory) = std::env::var_os(VICTIM) {
+        record_until_killed(Path::new(&directory));
+    }
+    let dir = tempdir().unwrap();
+    let name = "torn::a_killed_process_loses_a_second_at_most_and_leaves_a_readable_record";
+    let mut victim = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name])
+        .env(VICTIM, dir.path())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(2_500));
+    let killed = SystemClock.now().ms();
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+
+    let (entries, error, account) = read(dir.path());
+    assert!(error.is_none(), "{error:?}");
+    assert_eq!((account.runs, account.unended_runs), (1, 1));
+    assert!(account.torn.len() <= 1);
+    let times: Vec<_> = entries
+        .iter()
+        .filter_map(|entry| match entry {
+            Entry::Command(entry) => Some(entry.at_ms),
+            _ => None,
+        })
+        .collect();
+    assert!(times.len() > 100 && times.is_sorted());
+    // half a second by design; the rest is for a busy machine
+    let lost = killed - *times.last().unwrap();
+    assert!(lost <= DurationMs::new(1_500), "{lost} ms are missing");
+}
+
+fn record_until_killed(directory: &Path) -> ! {
+    let options = RecordOptions::new(directory.to_owned(), NodeId::new("victim").unwrap());
+    let recorder = Recorder::open(options).unwrap();
+    let region = RegionId::new("dhaka").unwrap();
+    for n in 0.. {
+        let (command, answer) = cancel(n);
+        recorder.command(&region, SystemClock.now().ms(), &command, &answer);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    unreachable!("it records until it is killed")
 }

@@ -2,6 +2,7 @@
 
 use std::{fs, path::Path};
 
+use kheya::domain::WindowSeq;
 use kheya::record::{Step, VerifyReport, verify};
 use tempfile::tempdir;
 
@@ -76,6 +77,8 @@ fn planted(
     (verified(run), changed)
 }
 
+type Change<'a> = &'a dyn Fn(&mut serde_json::Value) -> bool;
+
 #[tokio::test]
 async fn one_planted_bit_is_found_and_named() {
     let dir = tempdir().unwrap();
@@ -95,7 +98,6 @@ async fn one_planted_bit_is_found_and_named() {
     let is_batch = |window: &serde_json::Value| {
         window["source"] == "batch" && window["decision"]["solve"]["status"] == "optimal"
     };
-    type Change<'a> = &'a dyn Fn(&mut serde_json::Value) -> bool;
     let pair = |field: &'static str, cut: bool| {
         move |window: &mut serde_json::Value| {
             let fits = if cut {
@@ -162,7 +164,7 @@ async fn one_planted_bit_is_found_and_named() {
             report.differences
         );
         let found = &report.differences[0];
-        assert_eq!(found.window_seq.map(|seq| seq.get()), Some(seq), "{word}");
+        assert_eq!(found.window_seq.map(WindowSeq::get), Some(seq), "{word}");
         assert_eq!(found.step, step);
         assert!(found.detail.contains(word), "{word}: {}", found.detail);
         assert!(
