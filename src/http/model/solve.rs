@@ -5,7 +5,10 @@ use std::time::Duration;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{drivers::PlaceBody, own::EdgeBody};
+use super::{
+    drivers::{IdText, PlaceBody},
+    own::EdgeBody,
+};
 use crate::decision::{Reason, WindowDecision};
 
 /// A window to solve. With `edges`, places are not needed.
@@ -51,8 +54,8 @@ pub struct SolveRequest {
     #[schema(nullable = false)]
     pub pickup: Option<PlaceBody>,
     /// Classes that will do; empty: any.
-    #[schema(nullable = false)]
-    pub vehicle_classes: Option<Vec<String>>,
+    #[schema(max_items = 32, nullable = false)]
+    pub vehicle_classes: Option<Vec<IdText>>,
     /// Since when the rider waits.
     #[schema(minimum = 0, nullable = false)]
     pub requested_at_ms: Option<i64>,
@@ -63,8 +66,8 @@ pub struct SolveRequest {
     #[schema(minimum = 0, maximum = 86400, nullable = false)]
     pub max_pickup_eta_s: Option<f64>,
     /// Drivers that will not do.
-    #[schema(nullable = false)]
-    pub exclude_driver_ids: Option<Vec<String>>,
+    #[schema(max_items = 32, nullable = false)]
+    pub exclude_driver_ids: Option<Vec<IdText>>,
 }
 
 /// A driver to choose.
