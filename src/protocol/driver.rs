@@ -410,10 +410,10 @@ impl Region {
         Ok(())
     }
 
-    /// When the record of an unclaimed driver goes.
-    pub(crate) fn driver_goes_at(&self, record: &DriverRecord, now: UnixMs) -> UnixMs {
-        let heard = record.presence.as_ref().map_or(now, |p| p.received_ms);
-        heard + self.rules.driver_ttl_ms
+    /// When the record of an unclaimed driver goes; one that never pinged, as soon as it is due.
+    pub(crate) fn driver_goes_at(&self, record: &DriverRecord) -> Option<UnixMs> {
+        let presence = record.presence.as_ref()?;
+        Some(presence.received_ms + self.rules.driver_ttl_ms)
     }
 
     /// How long an unreachable pair stays apart.

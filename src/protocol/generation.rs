@@ -16,7 +16,7 @@ use super::{
     region::Region,
     rules::{MAX_LEASE_MS, RegionRules},
 };
-use crate::domain::{Generation, RegionId, StoreTime, UnixMs};
+use crate::domain::{Epoch, Fence, Generation, RegionId, StoreTime, UnixMs};
 
 /// What a step is told of the store that executes it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -84,6 +84,12 @@ impl Region {
         let until = context.now.ms() + MAX_LEASE_MS;
         self.quarantined_until_ms = Some(until);
         self.due.set(DueKey::Quarantine, until);
+        // the lost primary's clock may have been ahead, by less than the quarantine: versions given
+        // out from now on, to restored trips too, lie above everything that it can have given
+        let ahead = StoreTime::from_ms(until).micros();
+        self.fence = self.fence.max(Fence::new(ahead));
+        self.leadership.epoch = self.leadership.epoch.max(Epoch::new(ahead));
+        self.leadership.leader = None;
         self.reconciling = Reconciling::Idle;
         self.publish(Event::new(EventType::GenerationChanged), context.now);
     }

@@ -9,27 +9,40 @@
 //! quarantine are for.
 
 mod claim;
+mod claim_batch;
+mod claim_calls;
+mod codes;
 mod configure;
 mod driver;
 mod due;
 mod generation;
+#[cfg(any(test, feature = "conformance"))]
+pub mod history;
+pub mod invariants;
 mod leadership;
+mod ledger;
 mod mutation;
 mod operations;
 mod outbox;
 mod own_window;
+mod query;
 mod reconcile;
 mod region;
 mod report;
 mod request;
 pub mod rules;
+#[cfg(any(test, feature = "conformance"))]
+pub mod simulation;
 mod sweep;
 mod view;
 mod window;
+#[cfg(any(test, feature = "conformance"))]
+mod world;
 
-pub use claim::{
-    Claim, ClaimAnswer, ClaimKey, ClaimOutcome, ClaimPhase, ClaimRefusal, ClaimState, ClaimTrace,
-    Complete, Confirm, Extend, Release, ReleaseReason, TripOutcome,
+pub use claim::{Claim, ClaimKey, ClaimOutcome, ClaimPhase, ClaimState, ClaimTrace};
+pub use claim_batch::{BatchAnswer, ClaimBatch, ClaimPair, PairLoss, PairOutcome};
+pub use claim_calls::{
+    ClaimAnswer, ClaimRefusal, Complete, Confirm, Extend, Release, ReleaseReason, TripOutcome,
 };
 pub use configure::{Configure, ConfigureRefusal, Configured, MAX_DOCUMENT_BYTES};
 pub use driver::{
@@ -42,6 +55,7 @@ pub use leadership::{
     AcquireLeadership, Leader, Leadership, LeadershipRefusal, Leads, MAX_LEADER_LEASE_MS,
     RenewLeadership, ResignLeadership,
 };
+pub use ledger::{HeldClaim, Ledger, LedgerRequest};
 pub use mutation::Mutation;
 pub use operations::{Answer, Command};
 pub use outbox::{
@@ -51,20 +65,21 @@ pub use own_window::{
     BeginOwnWindow, ClaimOwnBatch, FinishOwnWindow, MAX_OWN_WORK_MS, OwnBegun, OwnClaimed, OwnPair,
     OwnPhase, OwnRefusal, OwnWindow,
 };
+pub use query::{MAX_LOOKED_AT, MAX_PAGE, Page, Query, Reply};
 pub use reconcile::{Reconcile, ReconcileAnswer, ReconcileRefusal, Restored, TripTold};
 pub use region::{Counters, Region, Step};
 pub use report::{ReportBody, ReportSource, Reports, Seal, SealedWindow, WindowReport};
 pub use request::{
-    CancelRefusal, CancelRequest, Cancelled, Fingerprint, Intake, IntakeAnswer, IntakePlace,
-    IntakeRefusal, RequestDraft, RequestRecord, RequestState, Taken,
+    CancelRefusal, CancelRequest, Cancelled, Fingerprint, FingerprintError, Intake, IntakeAnswer,
+    IntakePlace, IntakeRefusal, RequestDraft, RequestRecord, RequestState, Taken,
 };
 pub use rules::{RegionRules, RulesError};
 pub use sweep::{Sweep, Swept};
 pub use view::{
-    AssignmentView, ClaimView, DriverState, DriverView, MAX_LOOKED_AT, MAX_PAGE, Page, Query,
-    RegionView, Reply, ReportView, RequestView, Snapshot, SnapshotRequest, Supply,
+    AssignmentView, ClaimView, DriverState, DriverView, RegionView, ReportView, RequestView,
+    Snapshot, SnapshotRequest, Supply,
 };
 pub use window::{
-    BatchAnswer, ClaimBatch, ClaimPair, Holder, Owner, PairLoss, PairOutcome, TakeWindow,
-    TakenWindow, Taker, WindowPhase, WindowRecord, WindowRefusal, next_close,
+    Holder, Owner, TakeWindow, TakenWindow, Taker, WindowPhase, WindowRecord, WindowRefusal,
+    next_close,
 };

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    claim::{ClaimAnswer, ClaimRefusal, Complete, Confirm, Extend, Release},
+    claim_batch::{BatchAnswer, ClaimBatch},
+    claim_calls::{ClaimAnswer, ClaimRefusal, Complete, Confirm, Extend, Release},
     configure::{Configure, ConfigureRefusal, Configured},
     driver::{PingAnswer, Pings, RemoveDriver, RemoveDriverRefusal},
     leadership::{AcquireLeadership, LeadershipRefusal, Leads, RenewLeadership, ResignLeadership},
@@ -14,7 +15,7 @@ use super::{
     report::{Seal, WindowReport},
     request::{CancelRefusal, CancelRequest, Cancelled, Intake, IntakeAnswer, IntakeRefusal},
     sweep::{Sweep, Swept},
-    window::{BatchAnswer, ClaimBatch, TakeWindow, TakenWindow, WindowRefusal},
+    window::{TakeWindow, TakenWindow, WindowRefusal},
 };
 
 /// What may be done to a region. Each carries what makes its repeat get the first answer.

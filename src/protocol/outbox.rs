@@ -47,7 +47,7 @@ pub enum Source {
     Fallback,
     /// The dispatch tier's own window.
     Own,
-    /// A trip that the dispatch tier told after data loss.
+    /// A trip that the dispatch tier told after data loss; events tell it as a reason.
     Reconciled,
 }
 
@@ -292,6 +292,12 @@ impl Outbox {
     /// Drops what is kept; ids go on. For checkers whose state must not grow with history.
     pub fn forget(&mut self) {
         self.events.clear();
+    }
+
+    /// Drops what is kept and numbers from 1 again. For model checkers alone, to whom two states that
+    /// differ in the length of their past are the same.
+    pub fn restart(&mut self) {
+        *self = Self::default();
     }
 
     fn before_oldest(&self) -> EventId {

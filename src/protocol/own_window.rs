@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     claim::Pair,
+    claim_batch::{BatchAnswer, PairLoss, PairOutcome},
     due::DueKey,
     mutation::Mutation,
     outbox::Source,
     region::Region,
     request::{Fingerprint, RequestDraft, RequestRecord, RequestState},
     rules::{MAX_BATCHES_A_WINDOW, MAX_OWN_WINDOWS, MAX_PAIRS_A_BATCH},
-    window::{BatchAnswer, PairLoss, PairOutcome},
 };
 use crate::domain::{
     CostMs, DriverId, DurationMs, Fence, Nonce, RequestId, StoreTime, UnixMs, WindowId,

@@ -1,4 +1,7 @@
 //! Reconciling: after data loss the dispatch tier tells what is true.
+//!
+//! It is served at any time, not in a quarantine alone: a telling that comes late, or to an embedded
+//! store that restarted empty, restores what does not contradict what was claimed since.
 
 use std::ops::Bound;
 
@@ -84,9 +87,6 @@ pub enum ReconcileRefusal {
         /// The present one.
         generation: Generation,
     },
-    /// No quarantine: what the store holds is true.
-    #[error("the region is not in quarantine")]
-    NotQuarantined,
     /// More entries than one step takes.
     #[error("a call has at most 1000 trips and 1000 requests")]
     TooLarge,
@@ -106,9 +106,6 @@ impl Region {
         }
         if telling.on_trip.len().max(telling.pending.len()) > MAX_RECONCILED_A_STEP {
             return Err(ReconcileRefusal::TooLarge);
-        }
-        if self.quarantine(now).is_none() {
-            return Err(ReconcileRefusal::NotQuarantined);
         }
         let mut answer = ReconcileAnswer::default();
         for (index, trip) in telling.on_trip.into_iter().enumerate() {
@@ -223,7 +220,7 @@ impl Region {
             fence: claim.fence,
         };
         match claim.phase {
-            ClaimPhase::Offered { .. } => self.expire_lease(&key, now),
+            ClaimPhase::Offered { .. } => self.expire_lease(&key, Some(Reason::Reconciled), now),
             ClaimPhase::OnTrip { .. } => {
                 self.end_trip(&key, Reason::Reconciled, now);
             }

@@ -56,8 +56,31 @@ pub struct RequestDraft {
 
 /// A hash of a body: tells a repeat from another body under the same id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "String", into = "String")]
 pub struct Fingerprint(u128);
+
+/// A text is not a fingerprint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a fingerprint has 32 hexadecimal digits")]
+pub struct FingerprintError;
+
+impl From<Fingerprint> for String {
+    fn from(fingerprint: Fingerprint) -> String {
+        format!("{:032x}", fingerprint.0)
+    }
+}
+
+impl TryFrom<String> for Fingerprint {
+    type Error = FingerprintError;
+
+    fn try_from(text: String) -> Result<Self, FingerprintError> {
+        let digits = text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit());
+        match u128::from_str_radix(&text, 16) {
+            Ok(hash) if digits => Ok(Self(hash)),
+            _ => Err(FingerprintError),
+        }
+    }
+}
 
 impl Fingerprint {
     /// Of a body's canonical bytes (XXH3, 128 bits).

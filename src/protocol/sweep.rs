@@ -46,7 +46,7 @@ impl Region {
             fence: claim.fence,
         };
         match claim.phase {
-            ClaimPhase::Offered { .. } => self.expire_lease(&key, now),
+            ClaimPhase::Offered { .. } => self.expire_lease(&key, None, now),
             ClaimPhase::OnTrip { .. } => {
                 self.end_trip(&key, Reason::TripTimeout, now);
             }
@@ -115,7 +115,7 @@ impl Region {
                 request_id: claim.request_id,
                 fence: claim.fence,
             };
-            self.expire_lease(&key, now);
+            self.expire_lease(&key, None, now);
             return;
         }
         self.touch_driver(id, now);
@@ -124,7 +124,7 @@ impl Region {
         };
         let ends_at = match &record.claim {
             Some(claim) => claim.ends_at(),
-            None => self.driver_goes_at(record, now.ms()),
+            None => self.driver_goes_at(record).unwrap_or(now.ms()),
         };
         if ends_at <= now.ms() && record.claim.is_none() {
             self.drivers.remove(id);

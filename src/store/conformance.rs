@@ -7,6 +7,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::missing_panics_doc,
+    clippy::missing_errors_doc,
     reason = "a case fails by panicking, as every test does"
 )]
 
@@ -42,6 +43,12 @@ pub trait Harness: Send + Sync {
     /// Takes a region's data away, as a store does that lost its disk, while nodes remember the
     /// generation.
     fn lose<'a>(&'a self, region: &'a RegionId) -> CaseFuture<'a>;
+
+    /// Remembers the region's data as it is, as a replica does that then falls behind.
+    fn remember<'a>(&'a self, region: &'a RegionId) -> CaseFuture<'a>;
+
+    /// Falls back to what was remembered, as a promotion of that replica does.
+    fn fall_back<'a>(&'a self, region: &'a RegionId) -> CaseFuture<'a>;
 }
 
 /// One behaviour that a store must show.

@@ -13,6 +13,8 @@ use tokio::sync::watch;
 use super::{
     Clock, RegionSignal, Store, StoreError, StoreFuture, StoreOptions, SystemClock, WindowSignal,
 };
+#[cfg(any(test, feature = "mutants"))]
+use crate::protocol::Mutation;
 use crate::{
     domain::{Generation, RegionId},
     protocol::{Answer, Command, Query, Region, Reply, RulesError, StoreContext, WindowPhase},
@@ -27,6 +29,8 @@ pub struct MemoryStore {
     /// Held to add a region; readers of the map do without.
     adding: Mutex<()>,
     count: watch::Sender<usize>,
+    #[cfg(any(test, feature = "mutants"))]
+    planted: Option<Mutation>,
 }
 
 /// One region's place.
@@ -72,6 +76,8 @@ impl MemoryStore {
             regions: ArcSwap::default(),
             adding: Mutex::new(()),
             count: watch::Sender::new(0),
+            #[cfg(any(test, feature = "mutants"))]
+            planted: None,
         })
     }
 
@@ -118,7 +124,8 @@ impl MemoryStore {
             known: held.known,
             store_id: Arc::clone(&self.store_id),
         };
-        let mut region = held.region.take().unwrap_or_else(|| {
+        let held_region = &mut *held;
+        let region = held_region.region.get_or_insert_with(|| {
             Region::missing(
                 id.clone(),
                 self.options.rules.clone(),
@@ -126,19 +133,17 @@ impl MemoryStore {
                 &context,
             )
         });
-        let answer = if context
-            .known
-            .is_none_or(|known| known == region.generation())
-        {
-            region.apply(command, &context)
-        } else {
-            // what this node knew is over: go on under the present generation
+        // a change found here is this node's to learn: the command goes on under the present one
+        if region.guard(&context).is_err() {
             context.known = Some(region.generation());
-            region.apply(command, &context)
-        };
-        held.known = Some(region.generation());
-        let signal = signal_of(&region);
-        held.region = Some(region);
+        }
+        held_region.known = Some(region.generation());
+        #[cfg(any(test, feature = "mutants"))]
+        if let Some(planted) = self.planted {
+            region.plant(planted);
+        }
+        let answer = region.apply(command, &context);
+        let signal = signal_of(region);
         drop(held);
         cell.signal.send_if_modified(|last| {
             let changed = *last != signal;
@@ -155,11 +160,29 @@ impl MemoryStore {
         Ok(region.query(query, self.clock.now()))
     }
 
+    /// Plants a bug in every region, to show that a suite would notice.
+    #[cfg(any(test, feature = "mutants"))]
+    #[must_use]
+    pub fn with_planted(mut self, mutation: Mutation) -> Self {
+        self.planted = Some(mutation);
+        self
+    }
+
     /// Takes a region's data away, as a store does that lost its disk.
     #[cfg(any(test, feature = "conformance"))]
     pub fn lose(&self, id: &RegionId) {
         if let Some(cell) = self.cell(id) {
             cell.held.lock().region = None;
+        }
+    }
+
+    /// Falls back to an earlier state of a region, as a promoted replica does that missed the tail.
+    #[cfg(any(test, feature = "conformance"))]
+    pub fn fall_back(&self, id: &RegionId, mut earlier: Region) {
+        if let Some(cell) = self.cell(id) {
+            // it was written under the lost primary's replication id
+            earlier.store_id = "lost".into();
+            cell.held.lock().region = Some(earlier);
         }
     }
 
@@ -224,18 +247,22 @@ mod tests {
         store: Arc<MemoryStore>,
         handle: Arc<dyn Store>,
         clock: Arc<ManualClock>,
+        earlier: Mutex<BTreeMap<RegionId, Region>>,
     }
 
     impl Memory {
-        fn new() -> Self {
+        fn new(planted: Option<Mutation>) -> Self {
             let clock = Arc::new(ManualClock::at(UnixMs::new(1_796_044_599_485)));
             let options = StoreOptions::default();
             let ticking: Arc<dyn Clock> = clock.clone();
-            let store = Arc::new(MemoryStore::with_clock(options, ticking).unwrap());
+            let mut store = MemoryStore::with_clock(options, ticking).unwrap();
+            store.planted = planted;
+            let store = Arc::new(store);
             Self {
                 handle: store.clone(),
                 store,
                 clock,
+                earlier: Mutex::default(),
             }
         }
     }
@@ -252,14 +279,50 @@ mod tests {
         fn lose<'a>(&'a self, region: &'a RegionId) -> CaseFuture<'a> {
             Box::pin(async move { self.store.lose(region) })
         }
+
+        fn remember<'a>(&'a self, region: &'a RegionId) -> CaseFuture<'a> {
+            Box::pin(async move {
+                let state = self.store.state(region).unwrap();
+                self.earlier.lock().insert(region.clone(), state);
+            })
+        }
+
+        fn fall_back<'a>(&'a self, region: &'a RegionId) -> CaseFuture<'a> {
+            Box::pin(async move {
+                let state = self.earlier.lock().remove(region).unwrap();
+                self.store.fall_back(region, state);
+            })
+        }
     }
 
     #[tokio::test]
     async fn the_memory_store_conforms() {
-        let memory = Memory::new();
+        let memory = Memory::new(None);
         for case in cases() {
-            eprintln!("{}", case.name);
             case.check(&memory).await;
         }
+    }
+
+    /// A case fails by panicking, so each runs as a task of its own.
+    #[tokio::test]
+    async fn the_suite_notices_planted_bugs() {
+        let mut missed = Vec::new();
+        for mutation in Mutation::ALL {
+            let memory = Arc::new(Memory::new(Some(mutation)));
+            let mut noticed = None;
+            for case in cases() {
+                let memory = memory.clone();
+                let run = tokio::spawn(async move { case.check(&*memory).await });
+                if run.await.is_err() {
+                    noticed = Some(case.name);
+                    break;
+                }
+            }
+            match noticed {
+                Some(case) => eprintln!("{mutation:?}: {case}"),
+                None => missed.push(mutation),
+            }
+        }
+        assert_eq!(missed, []);
     }
 }

@@ -12,7 +12,7 @@ use crate::{
         AcquireLeadership, After, ClaimBatch, ClaimKey, ClaimPair, Confirm, Event, EventType,
         Intake, IntakePlace, Owner, PairOutcome, Ping, PingAnswer, Pings, Release, ReleaseReason,
         ReportBody, ReportSource, RequestDraft, RequestState, Seal, Sweep, TakeWindow, TakenWindow,
-        Taker,
+        Taker, WindowRefusal,
     },
     store::Store,
 };
@@ -81,6 +81,16 @@ impl<'a> World<'a> {
     /// Takes the region's data away.
     pub async fn lose(&self) {
         self.harness.lose(&self.region).await;
+    }
+
+    /// A replica stops following here.
+    pub async fn remember(&self) {
+        self.harness.remember(&self.region).await;
+    }
+
+    /// The replica that stopped following is promoted.
+    pub async fn fall_back(&self) {
+        self.harness.fall_back(&self.region).await;
     }
 
     /// The store's clock; the region must have come to be.
@@ -154,36 +164,30 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Waits for the close of a window and takes it as a fallback of its own, whoever leads.
+    /// Waits until a window may be taken over and does so; earlier ones are sealed as they are.
     pub async fn take(&self, seq: WindowSeq) -> TakenWindow {
-        let overdue = self
-            .store()
-            .overview(&self.region)
-            .await
-            .unwrap()
-            .windows
-            .iter()
-            .find(|window| window.seq == seq)
-            .unwrap()
-            .overdue_at();
-        let now = self.now().await;
-        if now < overdue {
-            self.wait((overdue - now).get()).await;
+        loop {
+            let overview = self.store().overview(&self.region).await.unwrap();
+            let window = overview.windows.first().unwrap();
+            let (oldest, overdue) = (window.seq, window.overdue_at());
+            if overview.now_ms < overdue {
+                self.wait((overdue - overview.now_ms).get()).await;
+            }
+            let taken = self.take_now(oldest).await.unwrap();
+            if oldest >= seq {
+                return taken;
+            }
+            self.seal(oldest, taken.owner).await;
         }
+    }
+
+    /// Tries to take a window over now.
+    pub async fn take_now(&self, window_seq: WindowSeq) -> Result<TakenWindow, WindowRefusal> {
         let taker = Taker::Fallback {
             nonce: self.nonce(),
         };
-        self.store()
-            .take_window(
-                &self.region,
-                TakeWindow {
-                    window_seq: seq,
-                    taker,
-                },
-            )
-            .await
-            .unwrap()
-            .unwrap()
+        let take = TakeWindow { window_seq, taker };
+        self.store().take_window(&self.region, take).await.unwrap()
     }
 
     /// Claims pairs for a window in a batch of their own.
