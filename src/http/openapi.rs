@@ -136,7 +136,7 @@ fn add_problems(operation: &mut Operation, path: &str, method: &str) {
         (
             conflicts,
             "409",
-            "`held`, `id_conflict`, `lease_expired`, `already_confirmed`, `request_closed`, `not_confirmed`, `fence_stale`, `not_held`, `window_conflict`, `window_in_progress`, `generation_changed`, `not_quarantined`",
+            "`held`, `id_conflict`, `lease_expired`, `already_confirmed`, `request_closed`, `not_confirmed`, `fence_stale`, `not_held`, `window_conflict`, `window_in_progress`, `generation_changed`",
         ),
         (path.contains("/events"), "410", "`cursor_gone`"),
         (method == "patch", "412", "`version_mismatch`"),
