@@ -252,7 +252,14 @@ mod tests {
                 tokio::spawn(async move { admission.enter(&dhaka, Work::Intake).await.is_ok() })
             })
             .collect();
-        tokio::task::yield_now().await;
+        let waits = || {
+            let gates = admission.gates(&dhaka);
+            let intake = gates.iter().find(|gate| gate.work == Work::Intake);
+            intake.unwrap().waiting.load(Ordering::Relaxed)
+        };
+        while waits() < line {
+            tokio::task::yield_now().await;
+        }
         let before = tokio::time::Instant::now();
         assert!(admission.enter(&dhaka, Work::Intake).await.is_err());
         assert_eq!(before.elapsed(), Duration::ZERO);

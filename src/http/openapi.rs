@@ -136,7 +136,7 @@ fn add_problems(operation: &mut Operation, path: &str, method: &str) {
         (
             conflicts,
             "409",
-            "`held`, `id_conflict`, `lease_expired`, `already_confirmed`, `request_closed`, `not_confirmed`, `fence_stale`, `not_held`, `window_conflict`, `window_in_progress`, `generation_changed`, `not_quarantined`",
+            "`held`, `id_conflict`, `lease_expired`, `already_confirmed`, `request_closed`, `not_confirmed`, `fence_stale`, `not_held`, `window_conflict`, `window_in_progress`, `generation_changed`",
         ),
         (path.contains("/events"), "410", "`cursor_gone`"),
         (method == "patch", "412", "`version_mismatch`"),
@@ -200,14 +200,13 @@ impl Modify for Texts {
                 for parameter in operation.parameters.iter_mut().flatten() {
                     let pattern = match parameter.name.as_str() {
                         "region" => "^[a-z0-9][a-z0-9_-]{0,63}$",
-                        "driver" | "request" | "window_id" => ID,
                         "Last-Event-ID" => CURSOR,
                         "If-Match" => "^([*]|\"[0-9]{1,15}\")$",
                         "state" if path.ends_with("/claims") => "^(offered|on_trip)$",
                         "state" => "^(pending|assigned|confirmed|cancelled|expired|released)$",
                         "after" if path.contains("/events") => CURSOR_OR_LATEST,
                         "after" if path.ends_with("/windows") => continue,
-                        "after" => ID,
+                        "driver" | "request" | "window_id" | "after" => ID,
                         _ => continue,
                     };
                     let text = ObjectBuilder::new().schema_type(Type::String);

@@ -90,8 +90,6 @@ codes! {
     WindowInProgress = "window_in_progress" CONFLICT "The window is still being decided";
     /// The call tells of another life of the data.
     GenerationChanged = "generation_changed" CONFLICT "The store's data began a new life";
-    /// There is nothing to reconcile.
-    NotQuarantined = "not_quarantined" CONFLICT "The region is not in quarantine";
     /// The events after the cursor are no longer kept.
     CursorGone = "cursor_gone" GONE "The cursor is gone";
     /// The configuration has another version than asked for.

@@ -117,10 +117,7 @@ async fn reconcile_tells_what_was_restored_and_what_was_not() {
     let got = service.post(path, told.clone()).await;
     let generation = got.is_problem(409, "generation_changed")["generation"].clone();
     let told = json!({"generation": generation, "on_trip": [{"driver_id": "d", "request_id": "r"}, {}], "pending": [request("p"), 7]});
-    service
-        .post(path, told.clone())
-        .await
-        .is_problem(409, "not_quarantined");
+    service.post(path, told.clone()).await.ok();
     *service.store.answers.lock() = Some(Answer::Reconcile(Ok(ReconcileAnswer {
         restored: vec![Restored {
             driver_id: DriverId::new("d").unwrap(),

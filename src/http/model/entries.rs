@@ -126,22 +126,9 @@ pub(crate) fn placed<Id: ToString>(
     rejected.into_iter().map(|entry| RejectedEntry {
         index: places.get(entry.index).copied().unwrap_or(entry.index),
         id: Some(entry.id.to_string()),
-        code: entry_code(entry.code),
+        code: entry.code.code(),
         detail: entry_detail(entry.code).into(),
     })
-}
-
-/// The code of an entry as it is written.
-pub(crate) const fn entry_code(code: EntryCode) -> &'static str {
-    match code {
-        EntryCode::IdConflict => "id_conflict",
-        EntryCode::DuplicateInBatch => "duplicate_in_batch",
-        EntryCode::RegionFull => "region_full",
-        EntryCode::AtMsInFuture => "at_ms_in_future",
-        EntryCode::RequestedAtInFuture => "requested_at_in_future",
-        EntryCode::AlreadyExpired => "already_expired",
-        EntryCode::TooLarge => "too_large",
-    }
 }
 
 const fn entry_detail(code: EntryCode) -> &'static str {

@@ -16,7 +16,7 @@ use crate::{
     telemetry,
 };
 
-/// Restores trips under way and pending requests in a quarantine. Restored claims get new fences;
+/// Restores trips under way and pending requests after data loss. Restored claims get new fences;
 /// told twice is told once.
 #[utoipa::path(
     post, path = "/v1/regions/{region}/reconcile", tag = "claims",
