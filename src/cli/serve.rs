@@ -100,7 +100,9 @@ fn load(args: &ServeArgs) -> Result<ServeConfig, Failure> {
         ("log_format", &args.log_format),
         ("log", &args.log),
     ];
-    let given = flags.into_iter().filter_map(|(name, value)| Some((name, value.clone()?)));
+    let given = flags
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value.clone()?)));
     let flags: Flags = given.collect();
     let file = text.as_ref().map(|(path, text)| (*path, text.as_str()));
     ServeConfig::load(file, std::env::vars(), flags).map_err(|errors| Failure::input(&errors))
@@ -120,7 +122,10 @@ async fn run(config: Arc<ServeConfig>) -> Result<(), Failure> {
         None => None,
     };
     let store = open_store(&config, recorder.as_ref())?;
-    config.configure_regions(&*store).await.map_err(|error| Failure::broken(&error))?;
+    config
+        .configure_regions(&*store)
+        .await
+        .map_err(|error| Failure::broken(&error))?;
     let times = config.leadership;
     let node = Node::start(NodeOptions {
         node: config.node_id.clone(),
@@ -143,9 +148,13 @@ async fn run(config: Arc<ServeConfig>) -> Result<(), Failure> {
         tokens,
         telemetry,
     });
-    let server = Server::bind(app).await.map_err(|error| Failure::input(&error))?;
+    let server = Server::bind(app)
+        .await
+        .map_err(|error| Failure::input(&error))?;
     announce(server.local_addr(), config.tls.is_some());
-    server.run(asked_to_stop(), async move { node.finish(FINISH).await }).await;
+    server
+        .run(asked_to_stop(), async move { node.finish(FINISH).await })
+        .await;
     if let Some(recorder) = recorder {
         recorder.close();
     }
@@ -174,18 +183,25 @@ fn record(config: &ServeConfig, recording: &Recording) -> Result<Recorder, Failu
         .map_err(|error| Failure::Input(format!("--record {}: {error}", recording.dir.display())))
 }
 
-fn open_store(config: &ServeConfig, recorder: Option<&Recorder>) -> Result<Arc<dyn Store>, Failure> {
+fn open_store(
+    config: &ServeConfig,
+    recorder: Option<&Recorder>,
+) -> Result<Arc<dyn Store>, Failure> {
     match &config.store {
         StoreAddress::Memory => {
             let store = MemoryStore::new(config.store_options()).map_err(|e| Failure::input(&e))?;
             Ok(match recorder {
-                Some(recorder) => {
-                    Arc::new(RecordingStore::new(store, recorder.clone(), Arc::new(SystemClock)))
-                }
+                Some(recorder) => Arc::new(RecordingStore::new(
+                    store,
+                    recorder.clone(),
+                    Arc::new(SystemClock),
+                )),
                 None => Arc::new(store),
             })
         }
-        StoreAddress::Redis(_) => Err(Failure::Input("store: only `memory` is built in yet".into())),
+        StoreAddress::Redis(_) => Err(Failure::Input(
+            "store: only `memory` is built in yet".into(),
+        )),
     }
 }
 

@@ -277,7 +277,10 @@ async fn decide_window(
 }
 
 /// Seals, asking again while the outcome is not known: the repeat gets the first report.
-pub(super) async fn seal_window(context: &RegionContext, seal: Seal) -> Result<Arc<WindowReport>, WindowError> {
+pub(super) async fn seal_window(
+    context: &RegionContext,
+    seal: Seal,
+) -> Result<Arc<WindowReport>, WindowError> {
     for _ in 0..3 {
         match context.store.seal(&context.region, seal.clone()).await {
             Err(StoreError::OutcomeUnknown(_)) => sleep(TRY_AGAIN).await,
