@@ -145,9 +145,9 @@ impl Default for ServeConfig {
             tokens: None,
             record: None,
             leadership: LeadershipTimes {
-                leader_lease: Duration::from_millis(6_000),
-                renew_deadline: Duration::from_millis(4_000),
-                retry: Duration::from_millis(1_000),
+                leader_lease: Duration::from_secs(6),
+                renew_deadline: Duration::from_secs(4),
+                retry: Duration::from_secs(1),
                 margin: Duration::from_millis(500),
             },
             store_deadline: Duration::from_millis(300),

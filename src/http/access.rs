@@ -6,7 +6,7 @@
 use axum::{
     RequestExt as _,
     extract::{RawPathParams, Request, State},
-    http::{HeaderMap, Method, header},
+    http::{HeaderMap, HeaderValue, Method, header},
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
@@ -58,7 +58,7 @@ fn identify(app: &AppState, headers: &HeaderMap) -> Result<Caller, Problem> {
     };
     let given = headers
         .get(header::AUTHORIZATION)
-        .map(|value| value.as_bytes());
+        .map(HeaderValue::as_bytes);
     let token = given.and_then(|value| {
         let (scheme, token) = value.split_at_checked(7)?;
         scheme

@@ -33,7 +33,7 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time for a TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest idle time of an HTTP/2 connection.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 /// How long what was sent may stay unacknowledged, a full window of the client included: 30 s.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 /// Calls at once on one HTTP/2 connection.
@@ -41,7 +41,7 @@ const MAX_STREAMS: u32 = 128;
 /// Most bytes of a head.
 const MAX_HEAD: usize = 32 * 1024;
 /// How an HTTP/2 connection begins; no HTTP/1 request does.
-const PREFACE: &[u8] = b"PRI ";
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// What a listener serves its connections with.
 #[derive(Clone)]
@@ -87,7 +87,7 @@ impl Drop for UnderWay {
 /// The body of an answer; its call is under way until it ends.
 struct Answering {
     body: Body,
-    _under_way: UnderWay,
+    under_way: UnderWay,
 }
 
 impl HttpBody for Answering {
@@ -99,7 +99,7 @@ impl HttpBody for Answering {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        self._under_way.0.seen.store(true, Ordering::Relaxed);
+        self.under_way.0.seen.store(true, Ordering::Relaxed);
         Poll::Ready(frame)
     }
 
@@ -148,10 +148,9 @@ impl Serving {
             let answer = router.clone().oneshot(request.map(Body::new));
             async move {
                 let response = answer.await?;
-                Ok::<_, std::convert::Infallible>(response.map(|body| Answering {
-                    body,
-                    _under_way: under_way,
-                }))
+                Ok::<_, std::convert::Infallible>(
+                    response.map(|body| Answering { body, under_way }),
+                )
             }
         });
         let io = TokioIo::new(stream);
@@ -166,10 +165,14 @@ impl Serving {
             let mut connection = std::pin::pin!(builder.serve_connection(io, service));
             tokio::select! {
                 served = connection.as_mut() => served,
-                () = ends(&self.lifecycle, &activity) => {
+                () = self.lifecycle.draining() => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+                () = falls_idle(&activity) => {
                     connection.as_mut().graceful_shutdown();
                     // a client that answers nothing any more is not waited for
-                    timeout(IDLE_TIMEOUT, connection).await.unwrap_or(Ok(()))
+                    timeout(HEAD_TIMEOUT, connection).await.unwrap_or(Ok(()))
                 }
             }
         } else {
@@ -193,19 +196,11 @@ impl Serving {
     }
 }
 
-/// Ends when the node drains, or the connection has done nothing for a while.
-async fn ends(lifecycle: &Lifecycle, activity: &Activity) {
-    let idle = async {
-        loop {
-            sleep(IDLE_TIMEOUT).await;
-            if activity.is_idle() {
-                break;
-            }
-        }
-    };
-    tokio::select! {
-        () = lifecycle.draining() => {}
-        () = idle => {}
+/// Ends when a connection has no call in its first seconds, or none for a while.
+async fn falls_idle(activity: &Activity) {
+    sleep(HEAD_TIMEOUT).await;
+    while !activity.is_idle() {
+        sleep(IDLE_TIMEOUT).await;
     }
 }
 
@@ -213,7 +208,7 @@ fn set_up(tcp: &TcpStream) -> std::io::Result<()> {
     tcp.set_nodelay(true)?;
     let socket = socket2::SockRef::from(tcp);
     let keepalive = socket2::TcpKeepalive::new()
-        .with_time(Duration::from_secs(60))
+        .with_time(Duration::from_mins(1))
         .with_interval(Duration::from_secs(10));
     socket.set_tcp_keepalive(&keepalive)?;
     #[cfg(target_os = "linux")]

@@ -128,13 +128,11 @@ impl<'e> Object<'e> {
         name: &str,
         read: impl FnOnce(&Value) -> Read<T>,
     ) -> Option<T> {
-        match self.fields.remove(name) {
-            Some(value) => self.read(name, &value, read),
-            None => {
-                self.missing(name);
-                None
-            }
-        }
+        let Some(value) = self.fields.remove(name) else {
+            self.missing(name);
+            return None;
+        };
+        self.read(name, &value, read)
     }
 
     /// A field that may be left out, or be `null`.

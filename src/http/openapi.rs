@@ -2,15 +2,18 @@
 
 use std::sync::OnceLock;
 
+use serde_json::Value;
 use utoipa::{
     Modify, OpenApi,
     openapi::{
         ContentBuilder, Header, Ref, RefOr, Response, ResponseBuilder, Responses,
         path::Operation,
-        schema::{ObjectBuilder, Type},
+        schema::{AdditionalProperties, ArrayBuilder, ObjectBuilder, Schema, SchemaType, Type},
         security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme},
     },
 };
+
+use crate::config::RegionConfig;
 
 use super::{
     model::problem::ProblemBody,
@@ -56,7 +59,7 @@ use super::{
         health::docs,
     ),
     components(schemas(ProblemBody)),
-    modifiers(&Problems, &Tokens),
+    modifiers(&Problems, &Tokens, &Texts, &Settings),
 )]
 struct Api;
 
@@ -65,17 +68,25 @@ pub fn document() -> utoipa::openapi::OpenApi {
     Api::openapi()
 }
 
-/// The document as JSON.
-pub(crate) fn json() -> &'static str {
-    static JSON: OnceLock<String> = OnceLock::new();
-    // a document of strings: it always has a JSON form
-    JSON.get_or_init(|| document().to_json().unwrap_or_default())
+/// The document as JSON, of a node with tokens or one without access control.
+pub(crate) fn json(guarded: bool) -> &'static str {
+    static GUARDED: OnceLock<String> = OnceLock::new();
+    static OPEN: OnceLock<String> = OnceLock::new();
+    let text = if guarded { &GUARDED } else { &OPEN };
+    text.get_or_init(|| {
+        let mut document = document();
+        if !guarded {
+            document.security = None;
+        }
+        // strings and numbers: it always has a JSON form
+        document.to_json().unwrap_or_default()
+    })
 }
 
 /// The document as a page that needs nothing else.
 pub(crate) fn page() -> String {
     // "</" would end the script element early
-    let document = json().replace("</", "<\\/");
+    let document = json(true).replace("</", "<\\/");
     include_str!("docs.html").replace("{{document}}", &document)
 }
 
@@ -168,6 +179,91 @@ fn problem(codes: &str, retry: bool) -> Response {
         response = response.header("Retry-After", header);
     }
     response.build()
+}
+
+/// Says what the texts of paths, queries and headers look like.
+struct Texts;
+
+impl Modify for Texts {
+    fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
+        const ID: &str = "^[ -.0-~]{1,128}$";
+        const CURSOR: &str = "^[0-9]{1,15}-[0-9]{1,15}$";
+        const CURSOR_OR_LATEST: &str = "^(latest|[0-9]{1,15}-[0-9]{1,15})$";
+        for (path, item) in &mut openapi.paths.paths {
+            let operations = [
+                &mut item.get,
+                &mut item.post,
+                &mut item.patch,
+                &mut item.delete,
+            ];
+            for operation in operations.into_iter().flatten() {
+                for parameter in operation.parameters.iter_mut().flatten() {
+                    let pattern = match parameter.name.as_str() {
+                        "region" => "^[a-z0-9][a-z0-9_-]{0,63}$",
+                        "driver" | "request" | "window_id" => ID,
+                        "Last-Event-ID" => CURSOR,
+                        "If-Match" => "^([*]|\"[0-9]{1,15}\")$",
+                        "state" if path.ends_with("/claims") => "^(offered|on_trip)$",
+                        "state" => "^(pending|assigned|confirmed|cancelled|expired|released)$",
+                        "after" if path.contains("/events") => CURSOR_OR_LATEST,
+                        "after" if path.ends_with("/windows") => continue,
+                        "after" => ID,
+                        _ => continue,
+                    };
+                    let text = ObjectBuilder::new().schema_type(Type::String);
+                    parameter.schema = Some(text.pattern(Some(pattern)).build().into());
+                }
+            }
+        }
+    }
+}
+
+/// Adds the settings of a region, from the defaults of the configuration itself.
+struct Settings;
+
+impl Modify for Settings {
+    fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
+        let defaults = serde_json::to_value(RegionConfig::default()).unwrap_or_default();
+        let mut config = ObjectBuilder::new().description(Some("A region's settings."));
+        let mut patch = ObjectBuilder::new()
+            .description(Some("Settings to change; `null` restores a default."))
+            .additional_properties(Some(AdditionalProperties::FreeForm(false)));
+        for (name, default) in defaults.as_object().into_iter().flatten() {
+            config = config
+                .property(name, setting(default, false))
+                .required(name);
+            patch = patch.property(name, setting(default, true));
+        }
+        let components = openapi.components.get_or_insert_default();
+        components
+            .schemas
+            .insert("RegionConfig".into(), config.build().into());
+        components
+            .schemas
+            .insert("ConfigPatch".into(), patch.build().into());
+    }
+}
+
+fn setting(default: &Value, nullable: bool) -> Schema {
+    let kind = match default {
+        Value::Bool(_) => Type::Boolean,
+        Value::Number(number) if number.is_f64() => Type::Number,
+        Value::Number(_) => Type::Integer,
+        _ => {
+            let number = ObjectBuilder::new().schema_type(Type::Number);
+            let list = ArrayBuilder::new()
+                .items(number)
+                .default(Some(default.clone()));
+            return list.build().into();
+        }
+    };
+    let kind = if nullable {
+        SchemaType::from_iter([kind, Type::Null])
+    } else {
+        kind.into()
+    };
+    let setting = ObjectBuilder::new().schema_type(kind);
+    setting.default(Some(default.clone())).build().into()
 }
 
 /// Declares the bearer tokens.

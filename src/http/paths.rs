@@ -1,6 +1,9 @@
 //! What stands in a path and after its `?`, checked like a body: every wrong part is told.
 
-use std::{collections::BTreeMap, convert::Infallible};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    convert::Infallible,
+};
 
 use axum::{
     extract::{FromRequestParts, RawPathParams},
@@ -93,10 +96,11 @@ impl Params {
         let mut errors = Errors::default();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             let (name, value) = (name.into_owned(), value.into_owned());
-            if given.contains_key(&name) {
-                errors.add(&name, "duplicate", &value.into(), "is given twice");
-            } else {
-                given.insert(name, value);
+            match given.entry(name) {
+                Entry::Occupied(entry) => {
+                    errors.add(entry.key(), "duplicate", &value.into(), "is given twice");
+                }
+                Entry::Vacant(entry) => drop(entry.insert(value)),
             }
         }
         Self { given, errors }

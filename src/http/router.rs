@@ -134,15 +134,17 @@ async fn other_method() -> Problem {
 }
 
 async fn timed(State(limit): State<Duration>, request: Request, next: Next) -> Response {
-    match tokio::time::timeout(limit, next.run(request)).await {
-        Ok(response) => response,
-        Err(_) => {
-            let detail = format!("no answer within {} s: repeat the call", limit.as_secs());
-            Problem::new(Code::OutcomeUnknown, detail).into_response()
-        }
-    }
+    let answer = tokio::time::timeout(limit, next.run(request)).await;
+    answer.unwrap_or_else(|_| {
+        let detail = format!("no answer within {} s: repeat the call", limit.as_secs());
+        Problem::new(Code::OutcomeUnknown, detail).into_response()
+    })
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the layer hands a panic over by value"
+)]
 fn panicked(cause: Box<dyn Any + Send + 'static>) -> Response {
     let cause = cause
         .downcast_ref::<String>()

@@ -262,13 +262,16 @@ impl TokenFile {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use super::*;
 
     fn sha256(token: &str) -> String {
-        Sha256::digest(token)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
+        let mut digits = String::new();
+        for byte in Sha256::digest(token) {
+            write!(digits, "{byte:02x}").unwrap();
+        }
+        digits
     }
 
     fn entry(name: &str, token: &str, role: &str, regions: &str) -> String {

@@ -23,7 +23,11 @@ pub enum LogError {
 pub fn init_logs(format: LogFormat, directives: &str) -> Result<(), LogError> {
     let filter = EnvFilter::builder().parse(directives)?;
     let registry = tracing_subscriber::registry().with(filter);
-    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    // colours are for people at a terminal, not for files and journals
+    let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    let layer = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(colours);
     match format {
         LogFormat::Text => registry.with(layer).try_init()?,
         LogFormat::Json => {

@@ -26,6 +26,7 @@ use crate::{
         OwnRefusal, PairOutcome, Pings, RegionView, RequestDraft, RequestState, RequestView,
         rules::MAX_PAIRS_A_BATCH,
     },
+    record::{WindowEntry, WindowSource},
     store::{Store, StoreError},
 };
 
@@ -184,23 +185,27 @@ impl OwnWork<'_> {
         };
         let mut outcomes = claims.claim(&decision.assignments).await?;
         let lost = lost_requests(&outcomes);
-        let mut last = decision;
-        if let Some(batch) = batch
-            && !lost.is_empty()
-        {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let again = spawn_blocking(move || {
-                let options = Options {
-                    budget: Some(Budget::wall(left)),
-                    ..Options::default()
-                };
-                repair(&snapshot, &batch, &lost, &options)
-            });
-            if let Ok(repaired) = again.await.map_err(|error| failed(&error))? {
-                outcomes.extend(claims.claim(&repaired.added).await?);
-                last = repaired.decision;
+        let repaired = match batch {
+            Some(batch) if !lost.is_empty() => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                let (snapshot, lost) = (snapshot.clone(), lost.clone());
+                let again = spawn_blocking(move || {
+                    let options = Options {
+                        budget: Some(Budget::wall(left)),
+                        ..Options::default()
+                    };
+                    repair(&snapshot, &batch, &lost, &options)
+                });
+                again.await.map_err(|error| failed(&error))?.ok()
             }
+            _ => None,
+        };
+        if let Some(repaired) = &repaired {
+            outcomes.extend(claims.claim(&repaired.added).await?);
         }
+        let repaired = repaired.map(|repaired| repaired.decision);
+        self.record(&snapshot, &decision, lost, repaired.as_ref());
+        let last = repaired.unwrap_or(decision);
         let answer = self.answer(&overview, &last, &outcomes, sorted, &already);
         let result: Arc<str> = serde_json::to_string(&answer)
             .map_err(|error| failed(&error))?
@@ -217,6 +222,29 @@ impl OwnWork<'_> {
             }
             finished => Ok(finished??),
         }
+    }
+
+    fn record(
+        &self,
+        snapshot: &WindowSnapshot,
+        decision: &WindowDecision,
+        lost: std::collections::BTreeSet<RequestId>,
+        repaired: Option<&WindowDecision>,
+    ) {
+        let Some(recorder) = &self.node.options.recorder else {
+            return;
+        };
+        let lost: Vec<RequestId> = lost.into_iter().collect();
+        recorder.window(WindowEntry {
+            region: self.region,
+            window_seq: None,
+            window_id: Some(&self.call.window_id),
+            source: WindowSource::Own,
+            snapshot,
+            decision,
+            claim_lost: &lost,
+            repaired,
+        });
     }
 
     /// The drivers that were sent are pings first.

@@ -1,4 +1,10 @@
 //! The HTTP side over its whole width: in process, and over real sockets.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests are tests too"
+)]
 
 mod access;
 mod claims;

@@ -18,7 +18,10 @@ async fn a_window_with_places_or_edges_is_solved() {
     });
     let answer = service.post("/v1/solve", body).await.ok();
     assert_eq!(answer["assignments"][0]["driver_id"], "near");
-    assert_eq!((&answer["objective"], &answer["status"]), (&json!("cost"), &json!("optimal")));
+    assert_eq!(
+        (&answer["objective"], &answer["status"]),
+        (&json!("cost"), &json!("optimal"))
+    );
     assert!(answer.get("certificate").is_none());
 
     let body = json!({
@@ -27,8 +30,14 @@ async fn a_window_with_places_or_edges_is_solved() {
     });
     let answer = service.post("/v1/solve?certificate=true", body).await.ok();
     assert_eq!(answer["assignments"][0]["request_id"], "r2");
-    assert_eq!(answer["unmatched"][0], json!({"request_id": "r1", "reason": "outbid"}));
-    assert_eq!(answer["certificate"]["dual_bound_s"], answer["total_cost_s"]);
+    assert_eq!(
+        answer["unmatched"][0],
+        json!({"request_id": "r1", "reason": "outbid"})
+    );
+    assert_eq!(
+        answer["certificate"]["dual_bound_s"],
+        answer["total_cost_s"]
+    );
 }
 
 #[tokio::test]
@@ -38,23 +47,50 @@ async fn wrong_bodies_get_the_code_that_tells_what_is_wrong() {
         let request = Request::post("/v1/solve").header(header::CONTENT_TYPE, kind);
         service.send(request.body(Body::from(body.to_owned())).unwrap())
     };
-    raw("application/json", "{").await.is_problem(400, "malformed");
-    raw("application/json", "").await.is_problem(400, "malformed");
-    raw("text/plain", "{}").await.is_problem(415, "unsupported_media_type");
-    let invalid = raw("application/json", r#"{"requests":[{"id":""},{}],"drivers":7,"x":1}"#).await;
+    raw("application/json", "{")
+        .await
+        .is_problem(400, "malformed");
+    raw("application/json", "")
+        .await
+        .is_problem(400, "malformed");
+    raw("text/plain", "{}")
+        .await
+        .is_problem(415, "unsupported_media_type");
+    let invalid = raw(
+        "application/json",
+        r#"{"requests":[{"id":""},{}],"drivers":7,"x":1}"#,
+    )
+    .await;
     invalid.is_problem(422, "invalid");
-    assert_eq!(invalid.paths(), ["requests[0].id", "requests[1].id", "drivers", "x"]);
+    assert_eq!(
+        invalid.paths(),
+        ["requests[0].id", "requests[1].id", "drivers", "x"]
+    );
 
     let twice = json!({"requests": [], "drivers": [{"id": "d", "lat": 0, "lng": 0}, {"id": "d", "lat": 0, "lng": 0}]});
-    service.post("/v1/solve", twice).await.is_problem(422, "invalid");
-    let unknown = service.post("/v1/solve?certificat=1", json!({"requests": [], "drivers": []})).await;
+    service
+        .post("/v1/solve", twice)
+        .await
+        .is_problem(422, "invalid");
+    let unknown = service
+        .post(
+            "/v1/solve?certificat=1",
+            json!({"requests": [], "drivers": []}),
+        )
+        .await;
     unknown.is_problem(422, "invalid");
     let many: Vec<_> = (0..5_001).map(|i| json!({"id": format!("r{i}")})).collect();
     let body = json!({"requests": many, "drivers": [], "edges": []});
-    service.post("/v1/solve", body).await.is_problem(413, "too_large");
+    service
+        .post("/v1/solve", body)
+        .await
+        .is_problem(413, "too_large");
     let dense: Vec<_> = (0..301).map(|i| json!({"id": format!("r{i}")})).collect();
     let body = json!({"requests": dense, "drivers": [], "edges": [], "method": "hungarian"});
     assert_eq!(service.post("/v1/solve", body).await.paths(), ["method"]);
     let budget = json!({"requests": [], "drivers": [], "budget_ms": 30_001});
-    assert_eq!(service.post("/v1/solve", budget).await.paths(), ["budget_ms"]);
+    assert_eq!(
+        service.post("/v1/solve", budget).await.paths(),
+        ["budget_ms"]
+    );
 }

@@ -13,7 +13,9 @@ use axum::{
 use http_body_util::BodyExt as _;
 use kheya::{
     config::ServeConfig,
-    domain::{CostMs, DriverId, DurationMs, Fence, Nonce, Place, RegionId, RequestId, UnixMs, WindowId},
+    domain::{
+        CostMs, DriverId, DurationMs, Fence, Nonce, Place, RegionId, RequestId, UnixMs, WindowId,
+    },
     http::{
         AppParts, AppState, Level, OwnWindowCall, OwnWindowError, OwnWindowFuture, TokenFile,
         WindowRuntime, router,
@@ -23,8 +25,7 @@ use kheya::{
         Reply, RequestDraft,
     },
     store::{
-        Clock, ManualClock, MemoryStore, RegionSignal, Store, StoreError, StoreFuture,
-        StoreOptions,
+        Clock, ManualClock, MemoryStore, RegionSignal, Store, StoreError, StoreFuture, StoreOptions,
     },
     telemetry::Telemetry,
 };
@@ -34,19 +35,19 @@ use tokio::sync::watch;
 use tower::ServiceExt as _;
 
 /// The store's clock at the start of each test.
-pub const NOW: i64 = 1_796_044_599_485;
+pub(crate) const NOW: i64 = 1_796_044_599_485;
 
 /// A memory store that can be told to fail.
-pub struct Store2 {
+pub(crate) struct FickleStore {
     inner: MemoryStore,
-    pub fails: Mutex<Option<StoreError>>,
-    pub answers: Mutex<Option<Answer>>,
+    pub(crate) fails: Mutex<Option<StoreError>>,
+    pub(crate) answers: Mutex<Option<Answer>>,
     /// Commands wait while this is set.
-    pub holds: watch::Sender<bool>,
-    pub applied: AtomicBool,
+    pub(crate) holds: watch::Sender<bool>,
+    pub(crate) applied: AtomicBool,
 }
 
-impl Store for Store2 {
+impl Store for FickleStore {
     fn apply<'a>(&'a self, region: &'a RegionId, command: Command) -> StoreFuture<'a, Answer> {
         Box::pin(async move {
             let mut holds = self.holds.subscribe();
@@ -91,10 +92,10 @@ impl Store for Store2 {
 }
 
 /// A runtime that answers as it is told.
-pub struct Runtime {
-    pub level: Mutex<Level>,
-    pub answer: Mutex<Result<Arc<str>, OwnWindowError>>,
-    pub calls: Mutex<Vec<OwnWindowCall>>,
+pub(crate) struct Runtime {
+    pub(crate) level: Mutex<Level>,
+    pub(crate) answer: Mutex<Result<Arc<str>, OwnWindowError>>,
+    pub(crate) calls: Mutex<Vec<OwnWindowCall>>,
 }
 
 impl WindowRuntime for Runtime {
@@ -110,31 +111,34 @@ impl WindowRuntime for Runtime {
 }
 
 /// A service under test.
-pub struct Service {
-    pub app: AppState,
-    pub router: Router,
-    pub store: Arc<Store2>,
-    pub runtime: Arc<Runtime>,
-    pub clock: Arc<ManualClock>,
+pub(crate) struct Service {
+    pub(crate) app: AppState,
+    pub(crate) router: Router,
+    pub(crate) store: Arc<FickleStore>,
+    pub(crate) runtime: Arc<Runtime>,
+    pub(crate) clock: Arc<ManualClock>,
 }
 
 /// An answer, read to its end.
 #[derive(Debug)]
-pub struct Got {
-    pub status: StatusCode,
-    pub headers: HeaderMap,
-    pub text: String,
+pub(crate) struct Got {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
 }
 
 impl Got {
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|e| panic!("{e}: {}", self.text))
     }
 
     /// Checks a problem's status, code and members.
-    pub fn is_problem(&self, status: u16, code: &str) -> Value {
+    pub(crate) fn is_problem(&self, status: u16, code: &str) -> Value {
         assert_eq!(self.status, status, "{}", self.text);
-        assert_eq!(self.headers[header::CONTENT_TYPE], "application/problem+json");
+        assert_eq!(
+            self.headers[header::CONTENT_TYPE],
+            "application/problem+json"
+        );
         let body = self.json();
         assert_eq!(body["code"], code, "{body}");
         assert_eq!(body["status"], status, "{body}");
@@ -149,29 +153,31 @@ impl Got {
     }
 
     /// The paths of a problem's errors.
-    pub fn paths(&self) -> Vec<String> {
+    pub(crate) fn paths(&self) -> Vec<String> {
         let body = self.json();
         let errors = body["errors"].as_array().unwrap().iter();
-        errors.map(|error| error["path"].as_str().unwrap().to_owned()).collect()
+        errors
+            .map(|error| error["path"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     #[track_caller]
-    pub fn ok(&self) -> Value {
+    pub(crate) fn ok(&self) -> Value {
         assert!(self.status.is_success(), "{} {}", self.status, self.text);
         self.json()
     }
 }
 
 impl Service {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(ServeConfig::default(), None)
     }
 
-    pub fn with(config: ServeConfig, tokens: Option<TokenFile>) -> Self {
+    pub(crate) fn with(config: ServeConfig, tokens: Option<TokenFile>) -> Self {
         let clock = Arc::new(ManualClock::at(UnixMs::new(NOW)));
         let ticking: Arc<dyn Clock> = clock.clone();
         let options: StoreOptions = config.store_options();
-        let store = Arc::new(Store2 {
+        let store = Arc::new(FickleStore {
             inner: MemoryStore::with_clock(options, ticking).unwrap(),
             fails: Mutex::new(None),
             answers: Mutex::new(None),
@@ -199,7 +205,7 @@ impl Service {
         }
     }
 
-    pub async fn send(&self, request: Request<Body>) -> Got {
+    pub(crate) async fn send(&self, request: Request<Body>) -> Got {
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (head, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
@@ -210,7 +216,7 @@ impl Service {
         }
     }
 
-    pub async fn call(&self, method: &str, path: &str, body: Option<Value>) -> Got {
+    pub(crate) async fn call(&self, method: &str, path: &str, body: Option<Value>) -> Got {
         let mut request = Request::builder().method(method).uri(path);
         let body = match body {
             None => Body::empty(),
@@ -222,35 +228,35 @@ impl Service {
         self.send(request.body(body).unwrap()).await
     }
 
-    pub async fn get(&self, path: &str) -> Got {
+    pub(crate) async fn get(&self, path: &str) -> Got {
         self.call("GET", path, None).await
     }
 
-    pub async fn post(&self, path: &str, body: Value) -> Got {
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Got {
         self.call("POST", path, Some(body)).await
     }
 
-    pub async fn delete(&self, path: &str) -> Got {
+    pub(crate) async fn delete(&self, path: &str) -> Got {
         self.call("DELETE", path, None).await
     }
 
-    pub fn store(&self) -> &dyn Store {
+    pub(crate) fn store(&self) -> &dyn Store {
         &*self.store
     }
 
-    pub fn advance(&self, ms: i64) {
+    pub(crate) fn advance(&self, ms: i64) {
         self.clock.advance(DurationMs::new(ms));
     }
 
     /// A fresh driver of region `dhaka`.
-    pub async fn ping(&self, id: &str) {
+    pub(crate) async fn ping(&self, id: &str) {
         let ping = json!({"drivers": [ping(id)]});
         let answer = self.post("/v1/regions/dhaka/drivers", ping).await.ok();
         assert_eq!(answer["accepted"], 1, "{answer}");
     }
 
     /// Holds a driver of region `dhaka` for a request.
-    pub async fn assign(&self, request: &str, driver: &str) -> Fence {
+    pub(crate) async fn assign(&self, request: &str, driver: &str) -> Fence {
         let region = dhaka();
         let window_id = WindowId::new(request).unwrap();
         let runner = Nonce::new(1);
@@ -260,7 +266,11 @@ impl Service {
             runner,
             work_ms: DurationMs::new(1_000),
         };
-        self.store().begin_own(&region, begin).await.unwrap().unwrap();
+        self.store()
+            .begin_own(&region, begin)
+            .await
+            .unwrap()
+            .unwrap();
         let id = RequestId::new(request).unwrap();
         let batch = ClaimOwnBatch {
             window_id,
@@ -274,7 +284,12 @@ impl Service {
                 cost: CostMs::new(2_500),
             }],
         };
-        let answer = self.store().claim_own(&region, batch).await.unwrap().unwrap();
+        let answer = self
+            .store()
+            .claim_own(&region, batch)
+            .await
+            .unwrap()
+            .unwrap();
         match answer.outcomes[0] {
             PairOutcome::Claimed { fence, .. } => fence,
             PairOutcome::Lost(loss) => panic!("{loss:?}"),
@@ -282,14 +297,14 @@ impl Service {
     }
 }
 
-pub fn dhaka() -> RegionId {
+pub(crate) fn dhaka() -> RegionId {
     RegionId::new("dhaka").unwrap()
 }
 
-pub fn ping(id: &str) -> Value {
+pub(crate) fn ping(id: &str) -> Value {
     json!({"id": id, "lat": 23.78, "lng": 90.4, "at_ms": NOW})
 }
 
-pub fn request(id: &str) -> Value {
+pub(crate) fn request(id: &str) -> Value {
     json!({"id": id, "pickup": {"lat": 23.78, "lng": 90.4}})
 }

@@ -16,6 +16,11 @@ use crate::{
 /// Most pings of a batch.
 pub const MAX_PINGS: usize = 10_000;
 
+/// An id: 1 to 128 printable ASCII characters without `/`.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Id, pattern = "^[ -.0-~]{1,128}$")]
+pub struct IdText(pub String);
+
 /// A place on earth.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[schema(as = Place)]

@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn the_order_of_fields_does_not_make_another_body() {
-        let one: Value = serde_json::from_str(
+        let one = serde_json::from_str(
             r#"{"lease_ms": 15000, "requests": [{"id": "a", "pickup": {"lat": 1, "lng": 2}}]}"#,
         );
         let one = one.unwrap();

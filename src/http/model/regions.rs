@@ -21,7 +21,7 @@ pub struct RegionAnswer {
     /// Its id.
     pub region: String,
     /// Its configuration.
-    #[schema(value_type = Object)]
+    #[schema(value_type = ConfigBody)]
     pub config: RegionConfig,
     /// The configuration's version.
     pub config_version: u64,
@@ -42,6 +42,16 @@ pub struct RegionAnswer {
     /// The last sealed window; `null` before the first.
     pub last_window: Option<ReportBody>,
 }
+
+/// Settings of a region; their schemas are added from the configuration's own defaults.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RegionConfig)]
+pub struct ConfigBody {}
+
+/// Settings to change; `null` restores a default.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ConfigPatch)]
+pub struct ConfigPatch {}
 
 /// Who leads a region.
 #[derive(Debug, Serialize, ToSchema)]
@@ -85,7 +95,7 @@ pub struct PatchedAnswer {
     /// The region.
     pub region: String,
     /// Its configuration.
-    #[schema(value_type = Object)]
+    #[schema(value_type = ConfigBody)]
     pub config: RegionConfig,
     /// Its version; unchanged when nothing changed, and in a dry run.
     pub config_version: u64,

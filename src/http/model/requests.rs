@@ -4,7 +4,10 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{drivers::PlaceBody, entries::RejectedEntry};
+use super::{
+    drivers::{IdText, PlaceBody},
+    entries::RejectedEntry,
+};
 use crate::{
     decision::MAX_CLIENT_SECONDS,
     domain::{CostMs, DriverId, DurationMs, RequestId, RiderId, UnixMs, VehicleClass},
@@ -43,7 +46,7 @@ pub struct RequestBody {
     pub dropoff: Option<PlaceBody>,
     /// Classes that will do; left out: any.
     #[schema(max_items = 32)]
-    pub vehicle_classes: Option<Vec<String>>,
+    pub vehicle_classes: Option<Vec<IdText>>,
     /// Since when the rider waits; left out: since it arrives.
     #[schema(minimum = 0)]
     pub requested_at_ms: Option<i64>,
@@ -58,7 +61,7 @@ pub struct RequestBody {
     pub max_pickup_eta_s: Option<f64>,
     /// Drivers that will not do.
     #[schema(max_items = 32)]
-    pub exclude_driver_ids: Option<Vec<String>>,
+    pub exclude_driver_ids: Option<Vec<IdText>>,
 }
 
 /// What became of a batch of requests.

@@ -5,7 +5,10 @@ use std::time::Duration;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{drivers::PlaceBody, own::EdgeBody};
+use super::{
+    drivers::{IdText, PlaceBody},
+    own::EdgeBody,
+};
 use crate::decision::{Reason, WindowDecision};
 
 /// A window to solve. With `edges`, places are not needed.
@@ -51,8 +54,8 @@ pub struct SolveRequest {
     #[schema(nullable = false)]
     pub pickup: Option<PlaceBody>,
     /// Classes that will do; empty: any.
-    #[schema(nullable = false)]
-    pub vehicle_classes: Option<Vec<String>>,
+    #[schema(max_items = 32, nullable = false)]
+    pub vehicle_classes: Option<Vec<IdText>>,
     /// Since when the rider waits.
     #[schema(minimum = 0, nullable = false)]
     pub requested_at_ms: Option<i64>,
@@ -63,8 +66,8 @@ pub struct SolveRequest {
     #[schema(minimum = 0, maximum = 86400, nullable = false)]
     pub max_pickup_eta_s: Option<f64>,
     /// Drivers that will not do.
-    #[schema(nullable = false)]
-    pub exclude_driver_ids: Option<Vec<String>>,
+    #[schema(max_items = 32, nullable = false)]
+    pub exclude_driver_ids: Option<Vec<IdText>>,
 }
 
 /// A driver to choose.
@@ -159,8 +162,9 @@ pub struct UnmatchedRequest {
     pub reason: Reason,
 }
 
-/// Prices u and v with u_i ≤ unmatched cost and u_i − v_j ≤ cost of every pair, v_j ≥ 0: their
-/// difference Σu − Σv is a lower bound of any assignment's cost, and equals the cost when optimal.
+/// Prices u of requests and v of drivers: u ≤ unmatched cost, v ≥ 0, and u − v ≤ cost for every
+/// pair. Then Σu − Σv is a lower bound of any assignment's cost, and equals it when optimal. These
+/// are the least v, which are unique: what one more identical driver would save.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Certificate {
     /// Σu − Σv.

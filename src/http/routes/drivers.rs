@@ -91,17 +91,21 @@ fn read_body(body: Value) -> Result<Batch<Ping>, Problem> {
 /// Reads pings line by line as they come; the text itself is not kept.
 async fn read_lines(request: Request) -> Result<Batch<Ping>, Problem> {
     let mut batch = Batch::default();
-    inflate(request, BATCH, |text| {
+    let last = inflate(request, BATCH, |text| {
         let end = text
             .iter()
             .rposition(|byte| *byte == b'\n')
             .map_or(0, |last| last + 1);
-        for line in text.drain(..end).as_slice().split(|byte| *byte == b'\n') {
+        for line in text[..end].split(|byte| *byte == b'\n') {
             read_line(line, &mut batch)?;
         }
+        text.drain(..end);
         Ok(())
     })
     .await?;
+    for line in last.split(|byte| *byte == b'\n') {
+        read_line(line, &mut batch)?;
+    }
     Ok(batch)
 }
 

@@ -255,16 +255,13 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<After>, Problem> {
         return Ok(None);
     };
     let text = value.to_str().unwrap_or_default();
-    match text.parse() {
-        Ok(cursor) => Ok(Some(After::Cursor(cursor))),
-        Err(_) => {
-            let detail = "must be a cursor";
-            Err(Problem::invalid_field(
-                "Last-Event-ID",
-                "bad_value",
-                text.into(),
-                detail,
-            ))
-        }
-    }
+    let cursor = text.parse().map_err(|_| {
+        Problem::invalid_field(
+            "Last-Event-ID",
+            "bad_value",
+            text.into(),
+            "must be a cursor",
+        )
+    })?;
+    Ok(Some(After::Cursor(cursor)))
 }

@@ -75,9 +75,9 @@ pub(crate) async fn metrics(State(app): State<AppState>) -> Response {
     get, path = "/openapi.json", tag = "health",
     responses((status = 200, description = "The OpenAPI document", body = Object)),
 )]
-pub(crate) async fn openapi_json() -> Response {
+pub(crate) async fn openapi_json(State(app): State<AppState>) -> Response {
     let content_type = [(header::CONTENT_TYPE, "application/json")];
-    (content_type, openapi::json()).into_response()
+    (content_type, openapi::json(app.tokens().is_some())).into_response()
 }
 
 /// This document as a page.

@@ -16,8 +16,8 @@ use crate::{
         body::{Json, SMALL},
         fields::flag,
         model::regions::{
-            ClampedBody, PatchedAnswer, RegionAnswer, RegionSummary, RegionsAnswer, changes,
-            with_defaults,
+            ClampedBody, ConfigPatch, PatchedAnswer, RegionAnswer, RegionSummary, RegionsAnswer,
+            changes, with_defaults,
         },
         paths::{Params, PathId},
         problem::{Code, Problem},
@@ -85,7 +85,7 @@ pub(crate) async fn get_region(
         ("dry_run" = Option<bool>, Query, description = "Change nothing; answer what would be"),
         ("If-Match" = Option<String>, Header, description = "The version that the patch is made for"),
     ),
-    request_body(content = Object, content_type = "application/json", description = "Settings by name"),
+    request_body(content = ConfigPatch, content_type = "application/json", description = "Settings by name"),
     responses((
         status = 200, description = "Tuned", body = PatchedAnswer,
         headers(("ETag" = String, description = "The version of the configuration"))
@@ -242,18 +242,16 @@ fn if_match(headers: &HeaderMap) -> Result<Option<Expected>, Problem> {
         .parse()
         .ok()
         .and_then(|number: u64| ConfigVersion::try_from(number).ok());
-    match version {
-        Some(version) => Ok(Some(Expected::Version(version))),
-        None => {
-            let detail = "must be one version, as the ETag tells it";
-            Err(Problem::invalid_field(
-                "If-Match",
-                "bad_value",
-                text.into(),
-                detail,
-            ))
-        }
-    }
+    let Some(version) = version else {
+        let detail = "must be one version, as the ETag tells it";
+        return Err(Problem::invalid_field(
+            "If-Match",
+            "bad_value",
+            text.into(),
+            detail,
+        ));
+    };
+    Ok(Some(Expected::Version(version)))
 }
 
 fn tagged(version: ConfigVersion, answer: impl axum::response::IntoResponse) -> Response {

@@ -135,11 +135,9 @@ pub(crate) async fn get_window(
     PathId(window_seq): PathId<WindowSeq>,
 ) -> Result<Answer<ReportBody>, Problem> {
     let _permit = app.admission().enter(&region, Work::Reads).await?;
-    match app.store().report(&region, window_seq).await? {
-        Some(view) => Ok(Answer(ReportBody::with_decisions(&region, &view))),
-        None => {
-            let detail = format!("window {window_seq} is not sealed, or its report is forgotten");
-            Err(Problem::new(Code::UnknownWindow, detail))
-        }
-    }
+    let Some(view) = app.store().report(&region, window_seq).await? else {
+        let detail = format!("window {window_seq} is not sealed, or its report is forgotten");
+        return Err(Problem::new(Code::UnknownWindow, detail));
+    };
+    Ok(Answer(ReportBody::with_decisions(&region, &view)))
 }
