@@ -249,6 +249,12 @@ fn read_record(args: &ReplayArgs) -> Result<Option<RecordedRun>, Failure> {
                 "--region: only a record of the service has regions".into(),
             ));
         }
+        if let Some(absent) = args.files.iter().find(|file| !file.exists()) {
+            return Err(Failure::Input(format!(
+                "{} cannot be read: there is no such file or directory",
+                absent.display()
+            )));
+        }
         if args.fleet.drivers.is_none() && args.fleet.drivers_file.is_none() {
             return Err(Failure::Input(
                 "--drivers N or --drivers-file CSV is needed: only a record of the service brings its own cars"

@@ -199,6 +199,10 @@ async fn one_region_is_replayed_and_other_inputs_bring_no_cars() {
     let (code, _, stderr) = kheya(&["replay", text(&csv)]);
     assert_eq!(code, 2);
     assert!(stderr.contains("--drivers"), "{stderr}");
+    let absent = dir.path().join("absent");
+    let (code, _, stderr) = kheya(&["replay", text(&absent)]);
+    assert_eq!(code, 2);
+    assert!(stderr.contains("no such file"), "{stderr}");
     let (code, _, stderr) = kheya(&["replay", text(&csv), paths[0]]);
     assert_eq!(code, 2);
     assert!(stderr.contains("one kind of input"), "{stderr}");
