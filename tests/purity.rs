@@ -48,9 +48,11 @@ const OUTSIDE: [&str; 20] = [
 fn breaches(source: &str) -> Vec<(usize, &'static str)> {
     let mut found = Vec::new();
     let mut time_from_std = false;
-    for (number, line) in source.lines().enumerate() {
+    let mut lines = source.lines().enumerate().peekable();
+    while let Some((number, line)) = lines.next() {
         // tests stand last in a file and may do what they like
-        if line.trim() == "#[cfg(test)]" {
+        let opens_tests = |next: &(usize, &str)| next.1.starts_with("mod tests");
+        if line == "#[cfg(test)]" && lines.peek().is_some_and(opens_tests) {
             break;
         }
         let code = line.split("//").next().unwrap_or_default();
@@ -129,6 +131,7 @@ fn the_check_sees_what_is_planted() {
         "fn f() {} // fine\nuse axum::Router;",
         "use hyper::Body; // not fine",
         "eprintln!(\"here\");",
+        "#[cfg(test)]\nuse crate::Other;\nuse std::time::Instant;",
     ] {
         let source = format!("//! A module.\n\nuse std::sync::Arc;\n{planted}\n");
         assert!(!breaches(&source).is_empty(), "{planted} was not seen");
