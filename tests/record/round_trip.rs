@@ -217,7 +217,7 @@ fn of_regions() -> Vec<(Command, Answer)> {
                 pending: vec![draft("r4")],
                 done: true,
             }),
-            Answer::Reconcile(Err(ReconcileRefusal::NotQuarantined)),
+            Answer::Reconcile(Err(ReconcileRefusal::TooLarge)),
         ),
     ]
 }
