@@ -19,13 +19,13 @@ use super::{
     tell,
 };
 use crate::{
-    decision::{Batch, DecisionError, WindowDecision, WindowSnapshot, decide_oldest_first, repair},
+    decision::{Batch, WindowDecision, WindowSnapshot, decide_oldest_first, repair},
     domain::{RegionId, RequestId, UnixMs, WindowSeq},
     eta::StraightLine,
     leadership::Lead,
     protocol::{
-        PairOutcome, ReportSource, Seal, Snapshot, TakeWindow, TakenWindow, Taker, WindowRefusal,
-        WindowReport,
+        Owner, PairOutcome, ReportSource, Seal, Snapshot, TakeWindow, TakenWindow, Taker,
+        WindowRefusal, WindowReport,
     },
     record::{Recorder, WindowEntry, WindowSource},
     store::{Clock, RegionSignal, Store, StoreError},
@@ -97,7 +97,7 @@ pub(super) async fn lead(
             (Some(lead), Some(window)) => {
                 let wait = until(&*context.clock, window.closes_at_ms);
                 if wait.is_zero() {
-                    match decide_window(&context, lead, window.seq).await {
+                    match decide_window(&context, &held, lead, window.seq).await {
                         Ok(()) => continue,
                         Err(error) => {
                             tracing::debug!(region = %context.region, window_seq = window.seq.get(), %error, "window not decided");
@@ -162,14 +162,14 @@ pub(super) async fn take(
 /// A decision on its way to the claims.
 struct Decided {
     snapshot: Arc<WindowSnapshot>,
-    batch: Result<Arc<Batch>, DecisionError>,
-    /// The greedy decision, where there is no batch.
-    greedy: Option<WindowDecision>,
+    /// The batch; or the greedy decision, where the solver failed.
+    batch: Result<Arc<Batch>, WindowDecision>,
     times: PhaseTimes,
 }
 
 async fn decide_window(
     context: &RegionContext,
+    held: &watch::Receiver<Option<Lead>>,
     lead: Lead,
     seq: WindowSeq,
 ) -> Result<(), WindowError> {
@@ -184,56 +184,21 @@ async fn decide_window(
     let deadline = Instant::now() + left;
 
     let decided = decide_on_a_thread(context, read, left.mul_f64(SOLVE_SHARE)).await?;
-    if !lead.holds() {
+    let still_leads = |now: Lead| now.epoch == lead.epoch && now.holds();
+    if !held.borrow().is_some_and(still_leads) {
         return Err(WindowError::LeadershipOver);
     }
-    let claiming = Instant::now();
-    let mut claims = Claims {
-        store: &*context.store,
-        region: &context.region,
-        window_seq: seq,
-        owner: window.owner,
-        next_batch: 0,
-        give_up: deadline.into(),
-    };
-    let (first, cause) = match (&decided.batch, &decided.greedy) {
-        (Ok(batch), _) => (&batch.decision, None),
-        (Err(_), Some(greedy)) => (greedy, Some("solver_failed")),
-        (Err(_), None) => return Err(WindowError::Panicked),
-    };
     let hashed = hash_on_a_thread(&decided.snapshot);
-    let mut outcomes = claims.claim(&first.assignments).await?;
-    let lost = lost_requests(&outcomes);
-    let mut claim_lost = lost.len() as u32;
-    let repaired = match &decided.batch {
-        Ok(batch) if !lost.is_empty() && Instant::now() < deadline => {
-            repair_window(
-                &mut claims,
-                &decided.snapshot,
-                batch,
-                &lost,
-                deadline,
-                &mut outcomes,
-            )
-            .await?
-        }
-        _ => None,
-    };
-    if repaired.is_some() {
-        claim_lost += lost_requests(&outcomes).difference(&lost).count() as u32;
-    }
+    let claiming = Instant::now();
+    let claimed = claim_and_repair(context, seq, window.owner, &decided, deadline).await?;
     let report = DecidedWindow {
-        source: if cause.is_none() {
-            ReportSource::Batch
-        } else {
-            ReportSource::Fallback
-        },
-        cause,
-        decision: repaired.as_ref().unwrap_or(first),
+        source: decided.source(),
+        cause: decided.batch.is_err().then_some("solver_failed"),
+        decision: claimed.repaired.as_ref().unwrap_or(decided.first()),
         requests,
         deferred,
-        outcomes: &outcomes,
-        claim_lost,
+        outcomes: &claimed.outcomes,
+        claim_lost: claimed.lost_pairs,
         times: decided.times,
         claim: claiming.elapsed(),
         snapshot_hash: hashed.await.ok(),
@@ -246,34 +211,116 @@ async fn decide_window(
     };
     let sealed = seal_window(context, seal).await;
     if let Ok(sealed) = &sealed {
-        tell::sealed(
-            &context.region,
-            &window.window,
-            &decided.snapshot,
-            &report,
-            sealed,
-        );
+        let (region, snapshot) = (&context.region, &decided.snapshot);
+        tell::sealed(region, &window.window, snapshot, &report, sealed);
         context.level.store(report.source);
     }
     // what was claimed is claimed, whoever seals
-    if let Some(recorder) = &context.recorder {
-        let lost: Vec<RequestId> = lost.into_iter().collect();
-        recorder.window(WindowEntry {
-            region: &context.region,
-            window_seq: Some(seq),
-            window_id: None,
-            source: if cause.is_none() {
-                WindowSource::Batch
-            } else {
-                WindowSource::Fallback
-            },
-            snapshot: &decided.snapshot,
-            decision: first,
-            claim_lost: &lost,
-            repaired: repaired.as_ref(),
-        });
-    }
+    record(context, seq, &decided, claimed);
     sealed.map(|_| ())
+}
+
+impl Decided {
+    /// What was decided before the claims.
+    fn first(&self) -> &WindowDecision {
+        match &self.batch {
+            Ok(batch) => &batch.decision,
+            Err(greedy) => greedy,
+        }
+    }
+
+    fn source(&self) -> ReportSource {
+        match self.batch {
+            Ok(_) => ReportSource::Batch,
+            Err(_) => ReportSource::Fallback,
+        }
+    }
+}
+
+/// A window after its claims.
+struct Claimed {
+    outcomes: Outcomes,
+    /// Requests whose first pair was lost.
+    lost: BTreeSet<RequestId>,
+    /// Pairs lost, those of the repair included.
+    lost_pairs: u32,
+    /// The whole window after the repair, if there was one.
+    repaired: Option<WindowDecision>,
+}
+
+/// Claims what was decided; what is lost is solved once more on what is left.
+async fn claim_and_repair(
+    context: &RegionContext,
+    seq: WindowSeq,
+    owner: Owner,
+    decided: &Decided,
+    deadline: Instant,
+) -> Result<Claimed, WindowError> {
+    let mut claims = Claims {
+        store: &*context.store,
+        region: &context.region,
+        window_seq: seq,
+        owner,
+        next_batch: 0,
+        give_up: deadline.into(),
+    };
+    let outcomes = claims.claim(&decided.first().assignments).await?;
+    let lost = lost_requests(&outcomes);
+    let mut claimed = Claimed {
+        lost_pairs: lost.len() as u32,
+        outcomes,
+        lost,
+        repaired: None,
+    };
+    let Ok(batch) = &decided.batch else {
+        return Ok(claimed);
+    };
+    let left = deadline.saturating_duration_since(Instant::now());
+    if claimed.lost.is_empty() || left.is_zero() {
+        return Ok(claimed);
+    }
+    let (snapshot, batch, lost) = (
+        decided.snapshot.clone(),
+        batch.clone(),
+        claimed.lost.clone(),
+    );
+    let repairing = spawn_blocking(move || {
+        let options = Options {
+            budget: Some(Budget::wall(left.mul_f64(SOLVE_SHARE))),
+            ..Options::default()
+        };
+        repair(&snapshot, &batch, &lost, &options)
+    });
+    match repairing.await.map_err(|_| WindowError::Panicked)? {
+        Ok(repaired) => {
+            let added = claims.claim(&repaired.added).await?;
+            claimed.lost_pairs += lost_requests(&added).len() as u32;
+            claimed.outcomes.extend(added);
+            claimed.repaired = Some(repaired.decision);
+        }
+        Err(error) => tracing::error!(region = %context.region, %error, "repair failed"),
+    }
+    Ok(claimed)
+}
+
+fn record(context: &RegionContext, seq: WindowSeq, decided: &Decided, claimed: Claimed) {
+    let Some(recorder) = &context.recorder else {
+        return;
+    };
+    let lost: Vec<RequestId> = claimed.lost.into_iter().collect();
+    recorder.window(WindowEntry {
+        region: &context.region,
+        window_seq: Some(seq),
+        window_id: None,
+        source: match decided.source() {
+            ReportSource::Batch => WindowSource::Batch,
+            ReportSource::Fallback | ReportSource::None => WindowSource::Fallback,
+        },
+        snapshot: &decided.snapshot,
+        decision: decided.first(),
+        claim_lost: &lost,
+        repaired: claimed.repaired.as_ref(),
+    });
 }
 
 /// Seals, asking again while the outcome is not known: the repeat gets the first report.
@@ -315,14 +362,13 @@ async fn decide_on_a_thread(
             times.add(phase, started.elapsed());
             started = Instant::now();
         });
-        let greedy = batch.as_ref().err().map(|error| {
+        let batch = batch.map(Arc::new).map_err(|error| {
             tracing::error!(%region, %error, "window decided by the greedy rule instead");
             decide_oldest_first(&snapshot, &StraightLine::of(snapshot.config()))
         });
         Decided {
             snapshot,
-            batch: batch.map(Arc::new),
-            greedy,
+            batch,
             times,
         }
     });
@@ -340,35 +386,4 @@ pub(super) fn lost_requests(outcomes: &Outcomes) -> BTreeSet<RequestId> {
         .iter()
         .filter(|(_, outcome)| matches!(outcome, PairOutcome::Lost(_)));
     lost.map(|(id, _)| id.clone()).collect()
-}
-
-/// Solves once more for what was lost, and claims what that adds.
-async fn repair_window(
-    claims: &mut Claims<'_>,
-    snapshot: &Arc<WindowSnapshot>,
-    batch: &Arc<Batch>,
-    lost: &BTreeSet<RequestId>,
-    deadline: Instant,
-    outcomes: &mut Outcomes,
-) -> Result<Option<WindowDecision>, WindowError> {
-    let left = deadline
-        .saturating_duration_since(Instant::now())
-        .mul_f64(SOLVE_SHARE);
-    let (snapshot, batch, lost) = (snapshot.clone(), batch.clone(), lost.clone());
-    let repairing = spawn_blocking(move || {
-        let options = Options {
-            budget: Some(Budget::wall(left)),
-            ..Options::default()
-        };
-        repair(&snapshot, &batch, &lost, &options)
-    });
-    let repaired = match repairing.await.map_err(|_| WindowError::Panicked)? {
-        Ok(repaired) => repaired,
-        Err(error) => {
-            tracing::error!(region = %claims.region, %error, "repair failed");
-            return Ok(None);
-        }
-    };
-    outcomes.extend(claims.claim(&repaired.added).await?);
-    Ok(Some(repaired.decision))
 }

@@ -132,10 +132,9 @@ async fn begin_or_wait(
     let give_up = Instant::now() + Duration::from_millis(wait.get().max(0) as u64);
     loop {
         match store.begin_own(region, begin.clone()).await {
-            Ok(Err(OwnRefusal::WindowInProgress { .. })) if Instant::now() < give_up => {
-                tokio::time::sleep(ASK_AGAIN).await;
-            }
-            Err(StoreError::OutcomeUnknown(_)) if Instant::now() < give_up => {
+            Ok(Err(OwnRefusal::WindowInProgress { .. })) | Err(StoreError::OutcomeUnknown(_))
+                if Instant::now() < give_up =>
+            {
                 tokio::time::sleep(ASK_AGAIN).await;
             }
             answer => return Ok(answer??),

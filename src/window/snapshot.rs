@@ -10,7 +10,7 @@ use crate::{
         CoolDown, DriverSnapshot, Held, PendingRequest, Presence, RequestSnapshot, TripEnd,
         WindowSnapshot,
     },
-    domain::{RegionId, UnixMs, WindowSeq},
+    domain::{CostMs, DurationMs, Finite, RegionId, UnixMs, WindowSeq},
     protocol::{self, ClaimPhase, DriverStatus, DriverView, RequestDraft, Snapshot},
     supply::Position,
 };
@@ -54,8 +54,8 @@ pub(super) fn request(draft: &RequestDraft, requested_at_ms: UnixMs) -> RequestS
         pickup: Some(Position::new(draft.pickup)),
         vehicle_classes: draft.vehicle_classes.clone(),
         requested_at_ms,
-        unmatched_cost_s: draft.unmatched_cost.map(|cost| cost.as_seconds()),
-        max_pickup_eta_s: draft.max_pickup_eta.map(|eta| eta.as_seconds()),
+        unmatched_cost_s: draft.unmatched_cost.map(CostMs::as_seconds),
+        max_pickup_eta_s: draft.max_pickup_eta.map(DurationMs::as_seconds),
         exclude_driver_ids: draft.exclude_driver_ids.clone(),
     }
 }
@@ -82,11 +82,9 @@ pub(super) fn driver(view: &DriverView) -> Arc<DriverSnapshot> {
     Arc::new(DriverSnapshot {
         id: view.id.clone(),
         position: seen.map(position),
-        at_ms: seen.map(|seen| seen.seen_ms()),
+        at_ms: seen.map(protocol::Presence::seen_ms),
         vehicle_class: seen.and_then(|seen| seen.vehicle_class.clone()),
-        acceptance_rate: seen
-            .and_then(|seen| seen.acceptance_rate)
-            .map(|rate| rate.get()),
+        acceptance_rate: seen.and_then(|seen| seen.acceptance_rate).map(Finite::get),
         idle_since_ms: seen.and_then(|seen| seen.idle_since_ms),
         presence,
         held,

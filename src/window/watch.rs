@@ -119,7 +119,7 @@ async fn tell_gauges(context: &RegionContext) {
             telemetry::overview(&context.region, &view);
         }
         Err(StoreError::Unavailable(_) | StoreError::OutcomeUnknown(_)) => {
-            context.level.store_lost()
+            context.level.store_lost();
         }
         Err(_) => {}
     }

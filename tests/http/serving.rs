@@ -320,18 +320,3 @@ async fn tls_is_served_with_both_versions_of_http() {
     let _ = stream.read_to_end(&mut answer).await;
     assert!(!answer.starts_with(b"HTTP"));
 }
-
-/// Serves on `KHEYA_TEST_PORT` for tools that try an API by its document, for ten minutes at most.
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "serves for tools from outside, until it is stopped"]
-async fn serves_for_tools_from_outside() {
-    let port = std::env::var("KHEYA_TEST_PORT").unwrap();
-    let listen = format!("127.0.0.1:{port}").parse().unwrap();
-    let config = ServeConfig {
-        listen,
-        ..ServeConfig::default()
-    };
-    let server = Server::bind(Service::with(config, None).app).await.unwrap();
-    let limit = tokio::time::sleep(Duration::from_mins(10));
-    server.run(limit, async {}).await;
-}

@@ -6,6 +6,12 @@
 //! KHEYA_STREAM_SECONDS=600 cargo test --release --test stream_city -- --nocapture`
 //! (both files in Kheya's plain CSV).
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "helpers of a test fail it by panicking"
+)]
+
 mod check;
 mod readers;
 mod server;
@@ -24,7 +30,7 @@ use kheya::{
 };
 use serde_json::{Value, json};
 use server::{Api, Server};
-use tokio::{sync::mpsc, time::Instant};
+use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 
 /// Share of offers that drivers decline, in one of so many.
 const DECLINES_ONE_OF: u64 = 20;
@@ -60,52 +66,31 @@ impl Settings {
 /// The cars of the streamed world: where each is while it is idle.
 type Idle = Arc<Mutex<BTreeMap<String, Place>>>;
 
+/// The recorded trips by request.
+type Trips = Arc<BTreeMap<String, Trip>>;
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_accepted_request_ends_once_and_no_event_is_missed() {
     let settings = Settings::read();
-    let demand = read_demand(
-        &[settings.requests.clone()],
-        &ReadOptions::default(),
-        &|_, _| (),
-    )
-    .unwrap();
+    let files = std::slice::from_ref(&settings.requests);
+    let demand = read_demand(files, &ReadOptions::default(), &|_, _| ()).unwrap();
     let fleet = read_drivers(&settings.drivers).unwrap();
-    let trips: Arc<BTreeMap<String, Trip>> = Arc::new(
-        demand
-            .trips
-            .iter()
-            .map(|trip| (trip.request_id.to_string(), trip.clone()))
-            .collect(),
-    );
-    let idle: Idle = Arc::new(Mutex::new(
-        fleet
-            .iter()
-            .map(|driver| (driver.driver_id.to_string(), driver.place))
-            .collect(),
-    ));
+    let by_id = |trip: &Trip| (trip.request_id.to_string(), trip.clone());
+    let trips: Trips = Arc::new(demand.trips.iter().map(by_id).collect());
+    let cars = fleet
+        .iter()
+        .map(|car| (car.driver_id.to_string(), car.place));
+    let idle: Idle = Arc::new(Mutex::new(cars.collect()));
 
     let server = Server::start(&[]);
     let api = Api::new(&server.url, "city");
-    let config = json!({
-        "max_wait_ms": MAX_WAIT.as_millis() as u64,
-        "window_ms": 1000,
-        "budget_ms": 300,
-    });
-    let (status, answer) = api
-        .send(reqwest::Method::PATCH, "/config", Some(&config))
-        .await;
-    assert_eq!(status, 200, "{answer}");
-
+    configure(&api).await;
     let (streamed, mut from_stream) = mpsc::unbounded_channel();
     let (paged, mut from_pages) = mpsc::unbounded_channel();
-    let stream = tokio::spawn(readers::read_stream(
-        api.clone(),
-        Duration::from_secs(3),
-        streamed,
-    ));
+    let patience = Duration::from_secs(3);
+    let stream = tokio::spawn(readers::read_stream(api.clone(), patience, streamed));
     let pages = tokio::spawn(readers::read_pages(api.clone(), paged));
     let pings = tokio::spawn(ping(api.clone(), idle.clone()));
-
     let accepted: Arc<Mutex<BTreeSet<String>>> = Arc::default();
     let sender = tokio::spawn(send_requests(
         api.clone(),
@@ -114,70 +99,26 @@ async fn every_accepted_request_ends_once_and_no_event_is_missed() {
         settings.lasts,
         accepted.clone(),
     ));
-    let mut seen: Vec<Value> = Vec::new();
-    let speed = settings.speed;
-    let ended_by = Instant::now() + settings.lasts + MAX_WAIT + Duration::from_secs(40);
-    let sent_by = Instant::now() + settings.lasts;
-    let mut finals = 0;
-    loop {
-        let open = accepted.lock().unwrap().len() > finals || Instant::now() < sent_by;
-        if !open && sender.is_finished() {
-            break;
-        }
-        assert!(
-            Instant::now() < ended_by,
-            "{finals} of {} requests ended",
-            accepted.lock().unwrap().len()
-        );
-        let Ok(Some(event)) =
-            tokio::time::timeout(Duration::from_millis(200), from_stream.recv()).await
-        else {
-            continue;
-        };
-        match event["type"].as_str().unwrap() {
-            "confirmed" | "cancelled" | "expired" => finals += 1,
-            "assigned" => {
-                let (api, idle, trips) = (api.clone(), idle.clone(), trips.clone());
-                tokio::spawn(drive(api, event.clone(), idle, trips, speed));
-            }
-            _ => {}
-        }
-        seen.push(event);
-    }
+
+    let mut seen = run_city(&settings, &api, &idle, &trips, &accepted, &mut from_stream).await;
     sender.await.unwrap();
+    assert!(!pings.is_finished(), "the pings failed");
     // whatever came after the last end; then both readers must have seen the same
     tokio::time::sleep(Duration::from_secs(2)).await;
     pings.abort();
-    while let Ok(event) = from_stream.try_recv() {
-        seen.push(event);
-    }
-    let mut pages_seen = Vec::new();
-    while let Ok(event) = from_pages.try_recv() {
-        pages_seen.push(event);
-    }
+    seen.extend(std::iter::from_fn(|| from_stream.try_recv().ok()));
+    let pages_seen: Vec<Value> = std::iter::from_fn(|| from_pages.try_recv().ok()).collect();
     stream.abort();
     pages.abort();
-    let both = seen.len().min(pages_seen.len());
-    assert_eq!(
-        seen[..both],
-        pages_seen[..both],
-        "both readers see the same events in the same order"
-    );
-    assert!(
-        seen.len() - both < 500 && pages_seen.len() - both < 500,
-        "a reader fell behind"
-    );
 
+    check_readers(&seen, &pages_seen);
     let ends = check::check_events(&seen);
     let accepted = accepted.lock().unwrap().clone();
-    assert_eq!(
-        accepted,
-        ends.keys().cloned().collect(),
-        "every accepted request ended exactly once"
-    );
+    let ended: BTreeSet<String> = ends.keys().cloned().collect();
+    assert_eq!(accepted, ended, "every accepted request ended exactly once");
     let confirmed = ends.values().filter(|end| *end == "confirmed").count();
     println!(
-        "{} requests accepted, {confirmed} confirmed, {} events read twice",
+        "{} requests accepted, {confirmed} confirmed, {} events, read twice",
         accepted.len(),
         seen.len()
     );
@@ -187,13 +128,66 @@ async fn every_accepted_request_ends_once_and_no_event_is_missed() {
     );
     for (request, end) in ends.iter().take(50) {
         let (status, answer) = api.get(&format!("/requests/{request}")).await;
-        assert_eq!(
-            (status, answer["state"].as_str()),
-            (200, Some(end.as_str())),
-            "{answer}"
-        );
+        let state = answer["state"].as_str();
+        assert_eq!((status, state), (200, Some(end.as_str())), "{answer}");
     }
     drop(server);
+}
+
+async fn configure(api: &Api) {
+    let config = json!({
+        "max_wait_ms": MAX_WAIT.as_millis() as u64,
+        "window_ms": 1000,
+        "budget_ms": 300,
+    });
+    let path = "/config";
+    let (status, answer) = api.send(reqwest::Method::PATCH, path, Some(&config)).await;
+    assert_eq!(status, 200, "{answer}");
+}
+
+/// Drives every assigned car until every accepted request has ended; gives the events seen.
+async fn run_city(
+    settings: &Settings,
+    api: &Api,
+    idle: &Idle,
+    trips: &Trips,
+    accepted: &Arc<Mutex<BTreeSet<String>>>,
+    events: &mut mpsc::UnboundedReceiver<Value>,
+) -> Vec<Value> {
+    let sent_by = Instant::now() + settings.lasts + Duration::from_secs(2);
+    let ended_by = sent_by + MAX_WAIT + Duration::from_secs(40);
+    let (mut seen, mut finals, mut drives) = (Vec::new(), 0, JoinSet::new());
+    while accepted.lock().unwrap().len() > finals || Instant::now() < sent_by {
+        let open = accepted.lock().unwrap().len() - finals;
+        assert!(Instant::now() < ended_by, "{open} requests did not end");
+        let next = tokio::time::timeout(Duration::from_millis(200), events.recv());
+        let Ok(Some(event)) = next.await else {
+            continue;
+        };
+        match event["type"].as_str().unwrap() {
+            "confirmed" | "cancelled" | "expired" => finals += 1,
+            "assigned" => {
+                let (api, idle, trips) = (api.clone(), idle.clone(), trips.clone());
+                drives.spawn(drive(api, event.clone(), idle, trips, settings.speed));
+            }
+            _ => {}
+        }
+        seen.push(event);
+    }
+    while let Some(driven) = drives.try_join_next() {
+        driven.unwrap();
+    }
+    seen
+}
+
+/// Both readers see the same events in the same order, up to where the slower one is.
+fn check_readers(stream: &[Value], pages: &[Value]) {
+    let both = stream.len().min(pages.len());
+    assert!(stream[..both] == pages[..both], "the readers differ");
+    assert!(
+        stream.len().max(pages.len()) - both < 500,
+        "a reader fell behind"
+    );
 }
 
 /// Tells the place of every idle car, again and again.
@@ -265,7 +259,7 @@ fn entries(answer: &Value) -> impl Iterator<Item = &Value> {
 }
 
 /// A driver's part: accept or decline, drive, drop off.
-async fn drive(api: Api, event: Value, idle: Idle, trips: Arc<BTreeMap<String, Trip>>, speed: f64) {
+async fn drive(api: Api, event: Value, idle: Idle, trips: Trips, speed: f64) {
     let driver = event["driver_id"].as_str().unwrap().to_owned();
     let fence = event["fence"].as_u64().unwrap();
     let claim = json!({"request_id": event["request_id"], "fence": fence});

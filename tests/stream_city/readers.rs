@@ -68,9 +68,9 @@ pub(crate) async fn read_pages(api: Api, events: mpsc::UnboundedSender<Value>) {
                 return;
             }
         }
-        after = page["next"]
+        page["next"]
             .as_str()
             .expect("next is always usable")
-            .to_owned();
+            .clone_into(&mut after);
     }
 }

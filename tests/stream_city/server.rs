@@ -76,11 +76,24 @@ impl Api {
         path: &str,
         body: Option<&Value>,
     ) -> (u16, Value) {
-        let mut call = self.http.request(method, format!("{}{path}", self.base));
-        if let Some(body) = body {
-            call = call.json(body);
-        }
-        let answer = call.send().await.unwrap();
+        // a connection may break under a call (a server ends idle ones); every call may be repeated
+        let mut tries = 0;
+        let answer = loop {
+            let mut call = self
+                .http
+                .request(method.clone(), format!("{}{path}", self.base));
+            if let Some(body) = body {
+                call = call.json(body);
+            }
+            match call.send().await {
+                Ok(answer) => break answer,
+                Err(error) => {
+                    tries += 1;
+                    assert!(tries < 5, "{path}: {error}");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            }
+        };
         let status = answer.status().as_u16();
         let text = answer.text().await.unwrap();
         (
