@@ -1,6 +1,8 @@
 //! A node on the embedded store: windows are decided on time, and sealed whatever happens to the
 //! solver.
 
+#![expect(clippy::unwrap_used, reason = "helpers of a test fail it by panicking")]
+
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -10,7 +12,9 @@ use kheya::{
     decision::{Batch, DecisionError, Phase, WindowSnapshot},
     domain::{DriverId, NodeId, Place, RegionId, RequestId, WindowSeq},
     leadership::LeaseTimes,
-    protocol::{Intake, Ping, Pings, ReportSource, RequestDraft, RequestState, WindowReport},
+    protocol::{
+        Counters, Intake, Ping, Pings, ReportSource, RequestDraft, RequestState, WindowReport,
+    },
     store::{Clock, MemoryStore, Store, StoreOptions, SystemClock},
     window::{Decider, Node, NodeOptions, StraightLineDecider},
 };
@@ -148,7 +152,7 @@ async fn a_solver_that_sleeps_loses_its_window_to_the_fallback() {
     let again = first_report(&store, &region).await;
     assert_eq!(again, report);
     let overview = store.overview(&region).await.unwrap();
-    assert_eq!(overview.counters, Default::default());
+    assert_eq!(overview.counters, Counters::default());
     node.finish(Duration::from_secs(1)).await;
 }
 
