@@ -138,8 +138,9 @@ const RAILS: &[(&str, Rail)] = &[
     ("lease_ms", Rail::Integer(3_000, 60_000)),
     ("decline_cooldown_ms", Rail::Integer(0, DAY_MS)),
     ("request_memory_ms", Rail::Integer(60_000, DAY_MS)),
-    ("plan_ahead_ms", Rail::Integer(0, 600_000)),
-    ("demand_ahead_ms", Rail::Integer(0, 600_000)),
+    // looking ahead is not built yet: anything else is clamped to off, and said
+    ("plan_ahead_ms", Rail::Integer(0, 0)),
+    ("demand_ahead_ms", Rail::Integer(0, 0)),
     ("max_wait_ms", Rail::Integer(1_000, DAY_MS)),
     ("max_location_age_ms", Rail::Integer(1_000, 600_000)),
     ("driver_ttl_ms", Rail::Integer(10_000, DAY_MS)),

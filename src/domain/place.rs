@@ -1,6 +1,11 @@
 //! A point on the earth and the distance between two of them.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{self, MapAccess, Visitor, value::MapAccessDeserializer},
+};
 
 /// Mean earth radius used everywhere, in kilometres.
 pub const EARTH_RADIUS_KM: f64 = 6371.0088;
@@ -17,8 +22,7 @@ pub enum PlaceError {
 }
 
 /// A WGS-84 place in degrees, finite and in range. In JSON an object `{"lat":…,"lng":…}`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "RawPlace")]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Place {
     lat: f64,
     lng: f64,
@@ -31,11 +35,25 @@ struct RawPlace {
     lng: f64,
 }
 
-impl TryFrom<RawPlace> for Place {
-    type Error = PlaceError;
+impl<'de> Deserialize<'de> for Place {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        d.deserialize_map(PlaceObject)
+    }
+}
 
-    fn try_from(raw: RawPlace) -> Result<Self, PlaceError> {
-        Self::new(raw.lat, raw.lng)
+/// Reads an object only: a derived reader would take `[lat, lng]` too, and `[lng, lat]` for it.
+struct PlaceObject;
+
+impl<'de> Visitor<'de> for PlaceObject {
+    type Value = Place;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a place {\"lat\":…,\"lng\":…}")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<Place, M::Error> {
+        let RawPlace { lat, lng } = RawPlace::deserialize(MapAccessDeserializer::new(map))?;
+        Place::new(lat, lng).map_err(de::Error::custom)
     }
 }
 
@@ -169,5 +187,11 @@ mod tests {
         assert!(Place::new(0.0, f64::INFINITY).is_err());
         assert!(Place::new(90.1, 0.0).is_err());
         assert!(serde_json::from_str::<Place>(r#"{"lat":1,"lng":181}"#).is_err());
+    }
+
+    #[test]
+    fn a_place_is_an_object_and_never_an_array() {
+        assert!(serde_json::from_str::<Place>(r#"{"lat":1,"lng":2}"#).is_ok());
+        assert!(serde_json::from_str::<Place>("[1,2]").is_err());
     }
 }

@@ -3,7 +3,7 @@
 //! Presence and claim never change each other: a ping does not look at the claim, and a claim's end
 //! leaves the presence as the last ping told it.
 
-use h3o::{LatLng, Resolution};
+use h3o::LatLng;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{
@@ -16,9 +16,7 @@ use super::{
 use crate::domain::{
     DriverId, DurationMs, Finite, Place, RequestId, RiderId, StoreTime, UnixMs, VehicleClass,
 };
-
-/// H3 resolution of the supply's cells: about 0.7 km² each.
-pub const CELL_RESOLUTION: Resolution = Resolution::Eight;
+use crate::supply::CELL_RESOLUTION;
 
 /// An H3 cell of [`CELL_RESOLUTION`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -46,8 +46,8 @@ pub use claim_calls::{
 };
 pub use configure::{Configure, ConfigureRefusal, Configured, MAX_DOCUMENT_BYTES};
 pub use driver::{
-    CELL_RESOLUTION, Cell, Cooldown, DriverRecord, DriverStatus, EntryCode, Patch, Ping,
-    PingAnswer, Pings, Presence, Rejected, RemoveDriver, RemoveDriverRefusal, TripEnd,
+    Cell, Cooldown, DriverRecord, DriverStatus, EntryCode, Patch, Ping, PingAnswer, Pings,
+    Presence, Rejected, RemoveDriver, RemoveDriverRefusal, TripEnd,
 };
 pub use due::{DueKey, DueSet};
 pub use generation::{GenerationChanged, StoreContext};

@@ -1,12 +1,7 @@
 //! A place with what the search needs of it, worked out once when the car moves.
 
-use std::fmt;
-
 use h3o::{CellIndex, LatLng, Resolution};
-use serde::{
-    Deserialize, Deserializer, Serialize, Serializer,
-    de::{MapAccess, Visitor, value::MapAccessDeserializer},
-};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::domain::{Place, SpherePoint};
 
@@ -77,21 +72,6 @@ impl Serialize for Position {
 
 impl<'de> Deserialize<'de> for Position {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        d.deserialize_map(PlaceObject)
-    }
-}
-
-/// Reads an object only: a derived reader would take `[lat, lng]` too, and `[lng, lat]` for it.
-struct PlaceObject;
-
-impl<'de> Visitor<'de> for PlaceObject {
-    type Value = Position;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a place {\"lat\":…,\"lng\":…}")
-    }
-
-    fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<Position, M::Error> {
-        Place::deserialize(MapAccessDeserializer::new(map)).map(Position::new)
+        Place::deserialize(d).map(Self::new)
     }
 }
