@@ -42,8 +42,12 @@ pub struct OwnWindowCall {
     pub fingerprint: Fingerprint,
     /// Its requests that can be read.
     pub requests: Vec<RequestDraft>,
+    /// The place in the body of each of `requests`.
+    pub request_places: Vec<usize>,
     /// Absent: the region's supply. Present: exactly these, first applied as pings.
     pub drivers: Option<Vec<Ping>>,
+    /// The place in the body of each of `drivers`.
+    pub driver_places: Vec<usize>,
     /// The caller's own travel times; each names a request and a driver.
     pub edges: Option<Vec<SnapshotEdge>>,
     /// Time for the decision; absent: the region's `budget_ms`.

@@ -280,19 +280,6 @@ pub enum EntryCode {
 }
 
 impl EntryCode {
-    /// Its name in answers and metrics.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::IdConflict => "id_conflict",
-            Self::DuplicateInBatch => "duplicate_in_batch",
-            Self::RegionFull => "region_full",
-            Self::AtMsInFuture => "at_ms_in_future",
-            Self::RequestedAtInFuture => "requested_at_in_future",
-            Self::AlreadyExpired => "already_expired",
-            Self::TooLarge => "too_large",
-        }
-    }
-
     /// What it means, for people.
     pub const fn detail(self) -> &'static str {
         match self {

@@ -11,6 +11,7 @@ mod leader;
 mod level;
 mod node;
 mod own;
+mod own_answer;
 mod report;
 mod snapshot;
 mod tell;

@@ -1,29 +1,35 @@
 //! The dispatch tier's own windows: decided when it asks, on any node, answered with the same bytes
 //! however often it asks.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use kheya_solver::{Budget, Method, Options};
-use serde::Serialize;
 use tokio::{task::spawn_blocking, time::Instant};
 
-use super::{Node, leader::lost_requests, snapshot};
+use super::{
+    Node,
+    claims::Outcomes,
+    leader::lost_requests,
+    own_answer::{OwnDecided, own_answer},
+    snapshot,
+};
 use crate::{
     config::RegionConfig,
     decision::{
-        Assignment, Batch, DriverSnapshot, Exclusion, PendingRequest, SnapshotEdge, SnapshotError,
-        WindowDecision, WindowSnapshot, decide_oldest_first, repair,
+        Assignment, Batch, PendingRequest, SnapshotEdge, SnapshotError, WindowDecision,
+        WindowSnapshot, decide_oldest_first, repair,
     },
-    domain::{
-        CostMs, DriverId, DurationMs, Fence, Generation, Nonce, RegionId, RequestId, UnixMs,
-        WindowId,
-    },
+    domain::{CostMs, Draw, DriverId, DurationMs, Nonce, RegionId, RequestId},
     eta::StraightLine,
     http::{OwnWindowCall, OwnWindowError, model::entries::RejectedEntry, snapshot_error},
     leadership::draw_nonce,
     protocol::{
         BeginOwnWindow, ClaimOwnBatch, EntryCode, FinishOwnWindow, OwnBegun, OwnClaimed, OwnPair,
-        OwnRefusal, PairOutcome, Pings, RegionView, RequestDraft, RequestState, RequestView,
+        OwnRefusal, Pings, RegionRules, RegionView, RequestDraft, RequestState, RequestView,
         rules::MAX_PAIRS_A_BATCH,
     },
     record::{WindowEntry, WindowSource},
@@ -39,55 +45,6 @@ const ASK_AGAIN: Duration = Duration::from_millis(10);
 /// Share of the budget that the first solve may take.
 const SOLVE_SHARE: f64 = 0.6;
 
-#[derive(Serialize)]
-struct Answer<'a> {
-    window_id: &'a WindowId,
-    generation: Generation,
-    source: &'static str,
-    assignments: Vec<AnswerPair>,
-    unmatched: Vec<AnswerLeft>,
-    excluded: &'a [Exclusion],
-    rejected: Vec<RejectedEntry>,
-    total_cost_s: f64,
-    status: &'static str,
-    method: &'static str,
-    gap: f64,
-    gain_vs_greedy_s: Option<f64>,
-    gain_vs_greedy_edge_s: Option<f64>,
-    decided_at_ms: UnixMs,
-}
-
-#[derive(Serialize)]
-struct AnswerPair {
-    request_id: RequestId,
-    driver_id: DriverId,
-    fence: Fence,
-    lease_until_ms: UnixMs,
-    lease_ms: DurationMs,
-    eta_s: f64,
-    cost_s: f64,
-}
-
-#[derive(Serialize)]
-struct AnswerLeft {
-    request_id: RequestId,
-    reason: &'static str,
-}
-
-impl From<&OwnClaimed> for AnswerPair {
-    fn from(claimed: &OwnClaimed) -> Self {
-        Self {
-            request_id: claimed.request_id.clone(),
-            driver_id: claimed.driver_id.clone(),
-            fence: claimed.fence,
-            lease_until_ms: claimed.lease_until_ms,
-            lease_ms: claimed.lease_ms,
-            eta_s: claimed.eta.as_seconds(),
-            cost_s: claimed.cost.as_seconds(),
-        }
-    }
-}
-
 impl Node {
     /// Decides the dispatch tier's own window, or gives the answer it got before.
     ///
@@ -100,7 +57,10 @@ impl Node {
     ) -> Result<Arc<str>, OwnWindowError> {
         let store = &*self.options.store;
         let runner = draw_nonce();
-        let asked_ms = call.budget_ms.unwrap_or(RegionConfig::default().budget_ms);
+        let asked_ms = match call.budget_ms {
+            Some(asked) => asked,
+            None => self.region_budget(region).await?,
+        };
         let begin = BeginOwnWindow {
             window_id: call.window_id.clone(),
             fingerprint: call.fingerprint,
@@ -119,6 +79,17 @@ impl Node {
             call,
         };
         work.run(claimed).await
+    }
+}
+
+impl Node {
+    /// The region's own budget; the default of a region that is still to come.
+    async fn region_budget(&self, region: &RegionId) -> Result<DurationMs, OwnWindowError> {
+        match self.options.store.overview(region).await {
+            Ok(view) => Ok(view.rules.budget_ms),
+            Err(StoreError::UnknownRegion) => Ok(RegionRules::default().budget_ms),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 
@@ -154,7 +125,7 @@ struct OwnWork<'a> {
 /// Requests that take part, and those that cannot.
 struct Sorted {
     taking_part: BTreeMap<RequestId, Arc<RequestDraft>>,
-    left: Vec<AnswerLeft>,
+    left: Vec<(RequestId, &'static str)>,
 }
 
 impl OwnWork<'_> {
@@ -163,7 +134,6 @@ impl OwnWork<'_> {
         self.apply_pings().await?;
         let overview = store.overview(self.region).await?;
         let sorted = self.sort_requests(&overview, &already).await?;
-        let drivers = self.drivers().await?;
         let config = snapshot::region_config(self.region, &overview.document);
         let budget_ms = self
             .call
@@ -172,7 +142,7 @@ impl OwnWork<'_> {
             .min(config.window_ms);
         let budget = Duration::from_millis(budget_ms.get().max(1) as u64);
         let deadline = Instant::now() + budget;
-        let snapshot = Arc::new(self.snapshot(&overview, config, &sorted, drivers)?);
+        let snapshot = self.snapshot(&overview, config, &sorted).await?;
         let (decision, batch) = self
             .decide(snapshot.clone(), budget.mul_f64(SOLVE_SHARE))
             .await?;
@@ -187,6 +157,7 @@ impl OwnWork<'_> {
         let repaired = match batch {
             Some(batch) if !lost.is_empty() => {
                 let left = deadline.saturating_duration_since(Instant::now());
+                let left = left.mul_f64(SOLVE_SHARE);
                 let (snapshot, lost) = (snapshot.clone(), lost.clone());
                 let again = spawn_blocking(move || {
                     let options = Options {
@@ -205,7 +176,16 @@ impl OwnWork<'_> {
         let repaired = repaired.map(|repaired| repaired.decision);
         self.record(&snapshot, &decision, lost, repaired.as_ref());
         let last = repaired.unwrap_or(decision);
-        let answer = self.answer(&overview, &last, &outcomes, sorted, &already);
+        let answer = own_answer(OwnDecided {
+            window_id: &self.call.window_id,
+            overview: &overview,
+            snapshot: &snapshot,
+            decision: &last,
+            outcomes: &outcomes,
+            left: sorted.left,
+            already: &already,
+            rejected: std::mem::take(&mut self.rejected),
+        });
         let result: Arc<str> = serde_json::to_string(&answer)
             .map_err(|error| failed(&error))?
             .into();
@@ -227,7 +207,7 @@ impl OwnWork<'_> {
         &self,
         snapshot: &WindowSnapshot,
         decision: &WindowDecision,
-        lost: std::collections::BTreeSet<RequestId>,
+        lost: BTreeSet<RequestId>,
         repaired: Option<&WindowDecision>,
     ) {
         let Some(recorder) = &self.node.options.recorder else {
@@ -255,12 +235,12 @@ impl OwnWork<'_> {
             pings: pings.clone(),
         };
         let answer = self.node.options.store.ping(self.region, pings).await?;
-        self.rejected.extend(
-            answer
-                .rejected
-                .iter()
-                .map(|rejected| not_taken(rejected.index, rejected.id.to_string(), rejected.code)),
-        );
+        let places = &self.call.driver_places;
+        self.rejected.extend(answer.rejected.iter().map(|rejected| {
+            let place = places.get(rejected.index).copied();
+            let place = place.unwrap_or(rejected.index);
+            not_taken(place, rejected.id.to_string(), rejected.code)
+        }));
         Ok(())
     }
 
@@ -287,20 +267,24 @@ impl OwnWork<'_> {
             taking_part: BTreeMap::new(),
             left: Vec::new(),
         };
+        let mut seen = BTreeSet::new();
         for (index, (draft, known)) in self.call.requests.iter().zip(known).enumerate() {
+            let place = self.call.request_places.get(index).copied().unwrap_or(index);
+            let refused = if seen.insert(&draft.id) {
+                times_refused(draft, overview)
+            } else {
+                Some(EntryCode::DuplicateInBatch)
+            };
+            if let Some(code) = refused {
+                let id = draft.id.to_string();
+                self.rejected.push(not_taken(place, id, code));
+                continue;
+            }
             if already.iter().any(|claimed| claimed.request_id == draft.id) {
                 continue;
             }
-            if let Some(code) = times_refused(draft, overview) {
-                self.rejected
-                    .push(not_taken(index, draft.id.to_string(), code));
-                continue;
-            }
             match known.as_ref().and_then(known_elsewhere) {
-                Some(reason) => sorted.left.push(AnswerLeft {
-                    request_id: draft.id.clone(),
-                    reason,
-                }),
+                Some(reason) => sorted.left.push((draft.id.clone(), reason)),
                 None => {
                     sorted
                         .taking_part
@@ -311,53 +295,48 @@ impl OwnWork<'_> {
         Ok(sorted)
     }
 
-    async fn drivers(&self) -> Result<Vec<Arc<DriverSnapshot>>, OwnWindowError> {
-        let supply = self.node.options.store.supply(self.region).await?;
-        let asked: Option<std::collections::BTreeSet<&DriverId>> = self
-            .call
-            .drivers
-            .as_ref()
-            .map(|pings| pings.iter().map(|ping| &ping.id).collect());
-        let views = supply.drivers.iter();
-        let views =
-            views.filter(|view| asked.as_ref().is_none_or(|asked| asked.contains(&view.id)));
-        Ok(views.map(snapshot::driver).collect())
-    }
-
-    fn snapshot(
+    /// What the window is decided on, built on a thread that may block: a call may bring hundreds
+    /// of thousands of edges.
+    async fn snapshot(
         &self,
         overview: &RegionView,
         config: RegionConfig,
         sorted: &Sorted,
-        drivers: Vec<Arc<DriverSnapshot>>,
-    ) -> Result<WindowSnapshot, OwnWindowError> {
-        let requests = sorted.taking_part.values().map(|draft| {
-            let requested_at_ms = draft.requested_at_ms.unwrap_or(overview.now_ms);
-            PendingRequest {
-                request: Arc::new(snapshot::request(draft, requested_at_ms)),
-                left_over: 0,
-            }
-        });
-        // edges to requests that take no part any more are of no use
-        let edges = self.call.edges.as_ref().map(|edges| {
-            let takes_part = |edge: &&SnapshotEdge| {
-                sorted.taking_part.contains_key(&edge.request_id)
-                    && drivers.iter().any(|driver| driver.id == edge.driver_id)
-            };
-            edges.iter().filter(takes_part).cloned().collect()
-        });
-        let seed = crate::domain::Draw::new(0, "own window")
+    ) -> Result<Arc<WindowSnapshot>, OwnWindowError> {
+        let supply = self.node.options.store.supply(self.region).await?;
+        let asked = self.call.drivers.as_ref();
+        let asked: Option<BTreeSet<DriverId>> =
+            asked.map(|pings| pings.iter().map(|ping| ping.id.clone()).collect());
+        let (drafts, edges) = (sorted.taking_part.clone(), self.call.edges.clone());
+        let now = overview.now_ms;
+        let seed = Draw::new(0, "own window")
             .text(self.call.window_id.as_str())
             .bits();
-        WindowSnapshot::new(
-            overview.now_ms,
-            config,
-            seed,
-            requests.collect(),
-            drivers,
-            edges,
-        )
-        .map_err(|errors| invalid(&errors))
+        let built = spawn_blocking(move || {
+            let requests = drafts.values().map(|draft| PendingRequest {
+                request: Arc::new(snapshot::request(
+                    draft,
+                    draft.requested_at_ms.unwrap_or(now),
+                )),
+                left_over: 0,
+            });
+            let takes_part =
+                |id: &DriverId| asked.as_ref().is_none_or(|asked| asked.contains(id));
+            let views = supply.drivers.iter().filter(|view| takes_part(&view.id));
+            let drivers: Vec<_> = views.map(snapshot::driver).collect();
+            // edges to requests or drivers that take no part any more are of no use
+            let known: BTreeSet<&DriverId> = drivers.iter().map(|driver| &driver.id).collect();
+            let edges = edges.map(|edges| {
+                let of_use = |edge: &SnapshotEdge| {
+                    drafts.contains_key(&edge.request_id) && known.contains(&edge.driver_id)
+                };
+                edges.into_iter().filter(of_use).collect()
+            });
+            drop(known);
+            WindowSnapshot::new(now, config, seed, requests.collect(), drivers, edges)
+        });
+        let built = built.await.map_err(|error| failed(&error))?;
+        built.map(Arc::new).map_err(|errors| invalid(&errors))
     }
 
     /// The batch decision; the greedy one where it fails.
@@ -382,63 +361,6 @@ impl OwnWork<'_> {
         });
         decided.await.map_err(|error| failed(&error))
     }
-
-    fn answer<'b>(
-        &'b mut self,
-        overview: &RegionView,
-        decision: &'b WindowDecision,
-        outcomes: &super::claims::Outcomes,
-        sorted: Sorted,
-        already: &[OwnClaimed],
-    ) -> Answer<'b> {
-        let mut assignments: Vec<AnswerPair> = already.iter().map(AnswerPair::from).collect();
-        let mut unmatched = sorted.left;
-        for pair in &decision.assignments {
-            match outcomes.get(&pair.request_id) {
-                Some(&PairOutcome::Claimed {
-                    fence,
-                    lease_until_ms,
-                    lease_ms,
-                }) => {
-                    assignments.push(AnswerPair {
-                        request_id: pair.request_id.clone(),
-                        driver_id: pair.driver_id.clone(),
-                        fence,
-                        lease_until_ms,
-                        lease_ms,
-                        eta_s: pair.eta_s,
-                        cost_s: pair.cost_s,
-                    });
-                }
-                _ => unmatched.push(AnswerLeft {
-                    request_id: pair.request_id.clone(),
-                    reason: "claim_lost",
-                }),
-            }
-        }
-        let left = decision.unmatched.iter();
-        unmatched.extend(left.map(|left| AnswerLeft {
-            request_id: left.request_id.clone(),
-            reason: left.reason.name(),
-        }));
-        let facts = decision.solve.as_ref();
-        Answer {
-            window_id: &self.call.window_id,
-            generation: overview.generation,
-            source: if facts.is_some() { "own" } else { "fallback" },
-            assignments,
-            unmatched,
-            excluded: &decision.excluded,
-            rejected: std::mem::take(&mut self.rejected),
-            total_cost_s: decision.objective.as_seconds(),
-            status: facts.map_or("feasible", |facts| facts.status.name()),
-            method: facts.map_or("greedy", |facts| facts.method.name()),
-            gap: facts.map_or(0.0, |facts| facts.gap),
-            gain_vs_greedy_s: facts.map(|facts| facts.gain_vs_greedy.as_seconds()),
-            gain_vs_greedy_edge_s: facts.map(|facts| facts.gain_vs_greedy_edge.as_seconds()),
-            decided_at_ms: overview.now_ms,
-        }
-    }
 }
 
 /// A request or driver that was not taken in, as the answer tells it.
@@ -446,7 +368,7 @@ fn not_taken(index: usize, id: String, code: EntryCode) -> RejectedEntry {
     RejectedEntry {
         index,
         id: Some(id),
-        code: code.name(),
+        code: code.code(),
         detail: code.detail().to_owned(),
     }
 }
@@ -498,8 +420,8 @@ impl OwnClaims<'_> {
     async fn claim(
         &mut self,
         pairs: &[Assignment],
-    ) -> Result<super::claims::Outcomes, OwnWindowError> {
-        let mut outcomes = super::claims::Outcomes::new();
+    ) -> Result<Outcomes, OwnWindowError> {
+        let mut outcomes = Outcomes::new();
         for chunk in pairs.chunks(MAX_PAIRS_A_BATCH) {
             let batch = ClaimOwnBatch {
                 window_id: self.work.call.window_id.clone(),

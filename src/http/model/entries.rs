@@ -10,7 +10,7 @@ use crate::{
         fields::Errors,
         problem::{Code, Problem},
     },
-    protocol::{EntryCode, Rejected},
+    protocol::Rejected,
 };
 
 /// An entry of a batch that was not taken.
@@ -127,20 +127,8 @@ pub(crate) fn placed<Id: ToString>(
         index: places.get(entry.index).copied().unwrap_or(entry.index),
         id: Some(entry.id.to_string()),
         code: entry.code.code(),
-        detail: entry_detail(entry.code).into(),
+        detail: entry.code.detail().into(),
     })
-}
-
-const fn entry_detail(code: EntryCode) -> &'static str {
-    match code {
-        EntryCode::IdConflict => "the id is known with another body",
-        EntryCode::DuplicateInBatch => "the id stands twice in the batch",
-        EntryCode::RegionFull => "the region holds as many as it may",
-        EntryCode::AtMsInFuture => "at_ms is too far ahead of the service's clock",
-        EntryCode::RequestedAtInFuture => "requested_at_ms is too far ahead of the service's clock",
-        EntryCode::AlreadyExpired => "the rider has waited longer than max_wait_ms already",
-        EntryCode::TooLarge => "the batch is too long",
-    }
 }
 
 /// The problem of a batch of which nothing was taken: 503 if the region was full for any, 409 if

@@ -86,9 +86,9 @@ pub struct OwnWindowAnswer {
     /// Relative distance to the bound.
     pub gap: f64,
     /// What oldest-first greedy would have cost more.
-    pub gain_vs_greedy_s: f64,
+    pub gain_vs_greedy_s: Option<f64>,
     /// What greedy by edges would have cost more.
-    pub gain_vs_greedy_edge_s: f64,
+    pub gain_vs_greedy_edge_s: Option<f64>,
     /// When, by the store's clock.
     pub decided_at_ms: i64,
 }
@@ -156,13 +156,18 @@ pub(crate) fn own_window(window_id: WindowId, body: Value) -> Result<OwnWindowCa
     let drivers = drivers.map(|drivers| {
         let drivers = Batch::read(drivers, ping);
         rejected.extend(drivers.rejected);
-        drivers.entries
+        (drivers.entries, drivers.places)
+    });
+    let (drivers, driver_places) = drivers.map_or((None, Vec::new()), |(drivers, places)| {
+        (Some(drivers), places)
     });
     Ok(OwnWindowCall {
         window_id,
         fingerprint,
         requests: requests.entries,
+        request_places: requests.places,
         drivers,
+        driver_places,
         edges,
         budget_ms: budget_ms.map(DurationMs::new),
         lease_ms: lease_ms.map(DurationMs::new),
