@@ -4,24 +4,29 @@
 #![expect(clippy::unwrap_used, reason = "helpers of a test fail it by panicking")]
 
 use std::{
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use kheya::{
     decision::{Batch, DecisionError, Phase, WindowSnapshot},
-    domain::{DriverId, NodeId, Place, RegionId, RequestId, WindowSeq},
+    domain::{DriverId, NodeId, Place, RegionId, RequestId, WindowId, WindowSeq},
+    http::{OwnWindowCall, OwnWindowError},
     leadership::LeaseTimes,
     protocol::{
-        Counters, Intake, Ping, Pings, ReportSource, RequestDraft, RequestState, WindowReport,
+        After, Counters, EventType, Fingerprint, Intake, OwnRefusal, Ping, Pings, ReportSource,
+        RequestDraft, RequestState, WindowReport,
     },
     store::{Clock, MemoryStore, Store, StoreOptions, SystemClock},
     window::{Decider, Node, NodeOptions, StraightLineDecider},
 };
 use kheya_solver::Method;
 
-/// Decides as ever, but late.
-struct Sleepy(Duration);
+/// Decides as ever, but late; counts how often it woke up.
+struct Sleepy(Duration, Arc<AtomicUsize>);
 
 impl Decider for Sleepy {
     fn decide(
@@ -32,7 +37,9 @@ impl Decider for Sleepy {
         ended: &mut dyn FnMut(Phase),
     ) -> Result<Batch, DecisionError> {
         std::thread::sleep(self.0);
-        StraightLineDecider.decide(snapshot, method, budget, ended)
+        let decided = StraightLineDecider.decide(snapshot, method, budget, ended);
+        self.1.fetch_add(1, Ordering::SeqCst);
+        decided
     }
 }
 
@@ -136,7 +143,8 @@ async fn a_window_is_decided_as_a_batch_soon_after_its_close() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_solver_that_sleeps_loses_its_window_to_the_fallback() {
     let (store, region) = (store(), RegionId::new("dhaka").unwrap());
-    let node = node(&store, Sleepy(Duration::from_secs(2)));
+    let woke = Arc::new(AtomicUsize::new(0));
+    let node = node(&store, Sleepy(Duration::from_secs(2), woke.clone()));
     send(&store, &region, 20, 50).await;
     let report = first_report(&store, &region).await;
     assert_eq!(report.body.source, ReportSource::Fallback, "{report:?}");
@@ -147,10 +155,21 @@ async fn a_solver_that_sleeps_loses_its_window_to_the_fallback() {
         (report.sealed_at_ms - report.closed_at_ms).get() < 800,
         "{report:?}"
     );
-    // the solver wakes up, and is refused by the store
+    // the solver wakes up with twenty pairs of its own, and is refused by the store
     tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(woke.load(Ordering::SeqCst), 1, "the late decision was made");
     let again = first_report(&store, &region).await;
     assert_eq!(again, report);
+    let page = store
+        .events(&region, After::Oldest, 1000)
+        .await
+        .unwrap()
+        .unwrap();
+    let assigned = page
+        .events
+        .iter()
+        .filter(|event| event.kind == EventType::Assigned);
+    assert_eq!(assigned.count(), 20, "nobody was claimed twice");
     let overview = store.overview(&region).await.unwrap();
     assert_eq!(overview.counters, Counters::default());
     node.finish(Duration::from_secs(1)).await;
@@ -205,5 +224,130 @@ async fn a_sleeping_solver_in_one_region_leaves_the_others_alone() {
         assert_eq!(report.body.source, ReportSource::Batch, "{report:?}");
         assert_eq!(report.assigned, 5);
     }
+    let delayed = first_report(&store, &slow).await;
+    assert_eq!(delayed.body.source, ReportSource::Fallback, "{delayed:?}");
     node.finish(Duration::from_secs(1)).await;
+}
+
+fn own_call(window: &str, body: &str, requests: Vec<RequestDraft>) -> OwnWindowCall {
+    OwnWindowCall {
+        window_id: WindowId::new(window).unwrap(),
+        fingerprint: Fingerprint::of(body.as_bytes()),
+        request_places: (0..requests.len()).collect(),
+        requests,
+        drivers: None,
+        driver_places: Vec::new(),
+        edges: None,
+        budget_ms: None,
+        lease_ms: None,
+        rejected: Vec::new(),
+    }
+}
+
+fn draft(id: &str, at: usize) -> RequestDraft {
+    RequestDraft::at(RequestId::new(id).unwrap(), place(at))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_own_window_answers_every_request_once_and_the_same_again() {
+    let (store, region) = (store(), RegionId::new("dhaka").unwrap());
+    let node = node(&store, StraightLineDecider);
+    let now = SystemClock.now().ms();
+    let pings = (0..2).map(|n| Ping::at(DriverId::new(&format!("d{n}")).unwrap(), place(n), now));
+    let pings = Pings {
+        pings: pings.collect(),
+    };
+    store.ping(&region, pings).await.unwrap();
+    let intake = Intake {
+        requests: vec![draft("waits", 400)],
+    };
+    store.intake(&region, intake).await.unwrap().unwrap();
+
+    let late = {
+        let mut late = draft("late", 0);
+        late.requested_at_ms = Some(now - kheya::domain::DurationMs::new(3_600_000));
+        late
+    };
+    let requests = vec![
+        draft("a", 0),
+        draft("b", 1),
+        draft("c", 2),
+        draft("a", 3),
+        late,
+        draft("waits", 400),
+    ];
+    let call = own_call("w1", "body", requests);
+    let first = node.solve_own_window(&region, call.clone()).await.unwrap();
+    let again = node.solve_own_window(&region, call).await.unwrap();
+    assert_eq!(first, again, "the same id and body get the same bytes");
+
+    let answer: serde_json::Value = serde_json::from_str(&first).unwrap();
+    let ids = |list: &str, field: &str| -> Vec<String> {
+        let entries = answer[list].as_array().unwrap().iter();
+        entries
+            .map(|entry| entry[field].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(ids("assignments", "request_id").len(), 2, "{answer}");
+    let mut unmatched = ids("unmatched", "reason");
+    unmatched.sort();
+    assert_eq!(unmatched, ["already_pending", "outbid"], "{answer}");
+    assert_eq!(
+        ids("rejected", "code"),
+        ["duplicate_in_batch", "already_expired"],
+        "{answer}"
+    );
+    let places: Vec<u64> = (0..2)
+        .map(|n| answer["rejected"][n]["index"].as_u64().unwrap())
+        .collect();
+    assert_eq!(places, [3, 4], "{answer}");
+
+    let other = own_call("w1", "another body", vec![draft("z", 0)]);
+    let refused = node.solve_own_window(&region, other).await.unwrap_err();
+    assert!(
+        matches!(refused, OwnWindowError::Refused(OwnRefusal::WindowConflict)),
+        "{refused}"
+    );
+    node.finish(Duration::from_secs(1)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decider_that_panics_is_replaced_by_the_greedy_rule_at_once() {
+    struct Panics;
+
+    impl Decider for Panics {
+        fn decide(
+            &self,
+            _: &WindowSnapshot,
+            _: Method,
+            _: Duration,
+            _: &mut dyn FnMut(Phase),
+        ) -> Result<Batch, DecisionError> {
+            panic!("planted");
+        }
+    }
+
+    let (store, region) = (store(), RegionId::new("dhaka").unwrap());
+    let node = node(&store, Panics);
+    send(&store, &region, 20, 50).await;
+    let report = first_report(&store, &region).await;
+    assert_eq!(report.body.source, ReportSource::Fallback, "{report:?}");
+    assert_eq!(report.body.cause.as_deref(), Some("solver_failed"));
+    assert_eq!(report.assigned, 20);
+    node.finish(Duration::from_secs(1)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_stops_soon_although_riders_wait_for_whom_there_is_no_car() {
+    let (store, region) = (store(), RegionId::new("dhaka").unwrap());
+    let node = node(&store, StraightLineDecider);
+    send(&store, &region, 3, 1).await;
+    first_report(&store, &region).await;
+    let stopping = Instant::now();
+    node.finish(Duration::from_secs(30)).await;
+    assert!(
+        stopping.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        stopping.elapsed()
+    );
 }

@@ -148,9 +148,16 @@ async fn run(config: Arc<ServeConfig>) -> Result<(), Failure> {
         tokens,
         telemetry,
     });
-    let server = Server::bind(app)
-        .await
-        .map_err(|error| Failure::input(&error))?;
+    let server = match Server::bind(app).await {
+        Ok(server) => server,
+        Err(error) => {
+            node.finish(Duration::ZERO).await;
+            if let Some(recorder) = recorder {
+                recorder.close();
+            }
+            return Err(Failure::input(&error));
+        }
+    };
     announce(server.local_addr(), config.tls.is_some());
     server
         .run(asked_to_stop(), async move { node.finish(FINISH).await })

@@ -132,7 +132,8 @@ const RAILS: &[(&str, Rail)] = &[
     ("grace_ms", Rail::Integer(50, 10_000)),
     ("min_window_ms", Rail::Integer(100, 30_000)),
     ("max_requests", Rail::Integer(1, 10_000)),
-    ("max_snapshot_requests", Rail::Integer(1, 20_000)),
+    // 64 claim batches of 250 pairs: a window this large and its repair both fit
+    ("max_snapshot_requests", Rail::Integer(1, 8_000)),
     ("max_pending", Rail::Integer(1, 100_000)),
     ("offer_window_ms", Rail::Integer(1_000, 58_000)),
     ("lease_ms", Rail::Integer(3_000, 60_000)),

@@ -9,7 +9,7 @@ use super::{
     batch::WindowGraph,
     outcome::{Choice, account, leftover_reason},
 };
-use crate::domain::RequestId;
+use crate::domain::{CostMs, RequestId};
 
 /// A decision after its repair.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,7 +87,15 @@ pub fn repair(
         excluded,
     );
     repaired.edges = decision.edges;
-    repaired.solve.clone_from(&decision.solve);
+    // the window is as good as the worse of the two solves; the gains stay those of the first
+    repaired.solve = decision.solve.clone().map(|mut facts| {
+        if solution.status == Status::Feasible {
+            facts.status = Status::Feasible;
+            facts.gap = facts.gap.max(solution.gap());
+            facts.gap_abs = facts.gap_abs.max(CostMs::new(solution.gap_abs()));
+        }
+        facts
+    });
     let added = repaired
         .assignments
         .iter()

@@ -48,7 +48,7 @@ impl City {
             spots.push(Self::spot(random, 0.8, (0.4, 1.0), (1.0, 0.15)));
         }
         let mut airport = Self::spot(random, 0.9, (0.15, 0.2), (0.25, 0.35));
-        let out = RADIUS_KM * 0.85 / airport.east_km.hypot(airport.north_km).max(0.1);
+        let out = RADIUS_KM * 0.85 / libm::hypot(airport.east_km, airport.north_km).max(0.1);
         airport.east_km *= out;
         airport.north_km *= out;
         spots.push(airport);

@@ -15,7 +15,7 @@ use tokio::{
 use crate::{
     domain::{DurationMs, Epoch, NodeId, Nonce, RegionId},
     protocol::{AcquireLeadership, LeadershipRefusal, RenewLeadership, ResignLeadership},
-    store::Store,
+    store::{Store, StoreError},
 };
 
 /// Times of a leadership. `lease > renew_deadline > 1.2 × retry` is checked with the node's
@@ -72,11 +72,13 @@ pub async fn hold(
     mut stop: watch::Receiver<bool>,
 ) {
     let mut lead: Option<Lead> = None;
+    // kept while its outcome is not known: the repeat gets the first answer (INV-10)
+    let mut asking: Option<AcquireLeadership> = None;
     while !*stop.borrow() {
         let before = lead;
         lead = match lead {
             Some(lead) => renew(&*store, &region, times, lead).await,
-            None => acquire(&*store, &region, &node, times).await,
+            None => acquire(&*store, &region, &node, times, &mut asking).await,
         };
         held.send_if_modified(|shown| std::mem::replace(shown, lead) != lead);
         if let (None, Some(lost)) = (lead, before) {
@@ -105,12 +107,13 @@ async fn acquire(
     region: &RegionId,
     node: &NodeId,
     times: LeaseTimes,
+    asking: &mut Option<AcquireLeadership>,
 ) -> Option<Lead> {
-    let ask = AcquireLeadership {
+    let ask = asking.take().unwrap_or_else(|| AcquireLeadership {
         node: node.clone(),
         nonce: draw_nonce(),
         lease_ms: in_ms(times.lease),
-    };
+    });
     let started = Instant::now();
     match store.acquire(region, ask.clone()).await {
         Ok(Ok(leads)) => {
@@ -124,6 +127,7 @@ async fn acquire(
         Ok(Err(_)) => None,
         Err(error) => {
             tracing::debug!(%region, %error, "leadership not acquired");
+            *asking = matches!(error, StoreError::OutcomeUnknown(_)).then_some(ask);
             None
         }
     }

@@ -1,15 +1,6 @@
 //! The codes by which clients know refusals, as the HTTP interface spells them.
 
-use super::{
-    claim_batch::PairLoss,
-    claim_calls::ClaimRefusal,
-    configure::ConfigureRefusal,
-    driver::{EntryCode, RemoveDriverRefusal},
-    own_window::OwnRefusal,
-    reconcile::ReconcileRefusal,
-    request::{CancelRefusal, IntakeRefusal},
-    window::WindowRefusal,
-};
+use super::{claim_batch::PairLoss, driver::EntryCode};
 
 macro_rules! codes {
     ($($type:ident { $($variant:pat => $code:literal),* $(,)? })*) => {
@@ -36,47 +27,6 @@ codes! {
         Self::AlreadyExpired => "already_expired",
         Self::TooLarge => "too_large",
     }
-    RemoveDriverRefusal {
-        Self::UnknownDriver => "unknown_driver",
-        Self::Held => "held",
-    }
-    IntakeRefusal {
-        Self::Quarantined { .. } => "quarantined",
-        Self::Paused => "paused",
-    }
-    CancelRefusal {
-        Self::UnknownRequest => "unknown_request",
-        Self::NotHeld => "not_held",
-        Self::AlreadyConfirmed => "already_confirmed",
-        Self::RequestClosed => "request_closed",
-    }
-    ClaimRefusal {
-        Self::UnknownRequest => "unknown_request",
-        Self::NotHeld => "not_held",
-        Self::LeaseExpired => "lease_expired",
-        Self::AlreadyConfirmed => "already_confirmed",
-        Self::NotConfirmed => "not_confirmed",
-        Self::RequestClosed => "request_closed",
-        Self::FenceStale => "fence_stale",
-    }
-    WindowRefusal {
-        Self::WindowLost => "window_lost",
-        Self::NotClosed { .. } => "not_closed",
-        Self::NotOverdue { .. } => "not_overdue",
-        Self::EarlierUnsealed { .. } => "earlier_unsealed",
-        Self::NotLeader => "not_leader",
-        Self::Quarantined { .. } => "quarantined",
-        Self::TooLarge => "too_large",
-    }
-    OwnRefusal {
-        Self::WindowConflict => "window_conflict",
-        Self::WindowInProgress { .. } => "window_in_progress",
-        Self::WindowLost => "window_lost",
-        Self::Quarantined { .. } => "quarantined",
-        Self::Paused => "paused",
-        Self::RegionFull => "region_full",
-        Self::TooLarge => "too_large",
-    }
     PairLoss {
         Self::AlreadyPending => "already_pending",
         Self::AlreadyAssigned => "already_assigned",
@@ -89,14 +39,5 @@ codes! {
         | Self::RequestUnknown
         | Self::RequestClosed
         | Self::Broken => "claim_lost",
-    }
-    ConfigureRefusal {
-        Self::VersionMismatch { .. } => "version_mismatch",
-        Self::Invalid(_) => "invalid",
-        Self::TooLarge => "too_large",
-    }
-    ReconcileRefusal {
-        Self::GenerationChanged { .. } => "generation_changed",
-        Self::TooLarge => "too_large",
     }
 }

@@ -294,12 +294,6 @@ impl Outbox {
         self.events.clear();
     }
 
-    /// Drops what is kept and numbers from 1 again. For model checkers alone, to whom two states that
-    /// differ in the length of their past are the same.
-    pub fn restart(&mut self) {
-        *self = Self::default();
-    }
-
     fn before_oldest(&self) -> EventId {
         EventId::new(self.last.get() - self.events.len() as u64)
     }

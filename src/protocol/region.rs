@@ -217,11 +217,6 @@ impl Region {
         self.outbox.forget();
     }
 
-    /// Forgets that there was a past. For model checkers alone.
-    pub fn restart_events(&mut self) {
-        self.outbox.restart();
-    }
-
     /// Breaches refused so far.
     pub fn counters(&self) -> Counters {
         self.counters

@@ -14,7 +14,7 @@ use super::{
     mutation::Mutation,
     outbox::{Event, EventType, Reason},
     region::Region,
-    rules::MAX_REQUESTS_A_STEP,
+    rules::{MAX_REQUESTS, MAX_REQUESTS_A_STEP},
 };
 use crate::domain::{
     CostMs, DriverId, DurationMs, Fence, Place, RequestId, RiderId, StoreTime, UnixMs,
@@ -350,7 +350,9 @@ impl Region {
         if ms > deadline_ms {
             return Err(EntryCode::AlreadyExpired);
         }
-        if self.pending.len() >= self.rules.max_pending as usize {
+        if self.pending.len() >= self.rules.max_pending as usize
+            || self.requests.len() >= MAX_REQUESTS
+        {
             return Err(EntryCode::RegionFull);
         }
         let (claims, attempts) = before.map_or((Vec::new(), 0), |r| (r.claims.clone(), r.attempts));

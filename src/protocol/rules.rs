@@ -34,6 +34,8 @@ pub const EVENT_MEMORY_MS: DurationMs = DurationMs::new(3_600_000);
 pub const MAX_UNSEALED_WINDOWS: usize = 16;
 /// The caller's own windows remembered a region.
 pub const MAX_OWN_WINDOWS: usize = 1_000;
+/// Requests a region may remember, ended ones included; more are refused as `region_full`.
+pub const MAX_REQUESTS: usize = 1_000_000;
 /// Drivers a region may know.
 pub const MAX_DRIVERS: usize = 500_000;
 /// The lease must outlast the offer by this much, for the confirm to arrive.

@@ -145,6 +145,11 @@ fn write_gains(text: &mut String, report: &ReplayReport) {
     if report.gain_vs.is_empty() {
         return;
     }
+    // a gain over oldest-first greedy alone would say more than it is worth
+    if !report.gain_vs.contains_key(Policy::GreedyEdge.name()) {
+        text.push_str("\nwhat batch gains is shown beside greedy-edge: --policy all\n");
+        return;
+    }
     let _ = writeln!(
         text,
         "\nbatch against    rider cost    mean pickup         served    empty km a trip"

@@ -59,7 +59,7 @@ pub struct WindowRow {
     pub edges: u32,
     /// Pairs chosen.
     pub assigned: u32,
-    /// Requests that expired at this close.
+    /// Requests that expired since the window before.
     pub expired: u32,
     /// Sum of the pickup ETAs in seconds.
     pub total_eta_s: f64,
@@ -126,6 +126,8 @@ struct World<'a> {
     /// Drivers that will be free, by (instant, index).
     releases: BinaryHeap<Reverse<(UnixMs, u32)>>,
     ended: u64,
+    /// Requests that expired at closes that left nobody to decide, since the last window.
+    expired_between: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -173,6 +175,7 @@ impl<'a> World<'a> {
             free: vec![false; scenario.drivers.len()],
             releases,
             ended: 0,
+            expired_between: 0,
         }
     }
 
@@ -181,18 +184,22 @@ impl<'a> World<'a> {
         loop {
             close = close + self.run.window;
             if self.pending.is_empty() {
-                match self.scenario.trips.get(self.next) {
-                    // an idle region has no windows: on to the close of the next request
-                    Some(trip) => close = close.max(self.close_after(trip.request.requested_at_ms)),
-                    None => return Ok(()),
-                }
+                let Some(trip) = self.scenario.trips.get(self.next) else {
+                    // the last ones expired after the last window: they stand in its row
+                    if let Some(last) = self.run.windows.last_mut() {
+                        last.expired += self.expired_between;
+                    }
+                    return Ok(());
+                };
+                // an idle region has no windows: on to the close of the next request
+                close = close.max(self.close_after(trip.request.requested_at_ms));
             }
             self.take_in(|requested_at| requested_at < close);
-            let expired = self.expire(close);
+            self.expired_between += self.expire(close);
             if !self.pending.is_empty() {
                 self.release_until(close);
                 let (decision, drivers) = self.decide_window(close)?;
-                self.record_window(close, &decision, expired);
+                self.record_window(close, &decision);
                 self.apply(close, &decision, 0, &drivers);
             }
             progress(self.ended);
@@ -242,12 +249,26 @@ impl<'a> World<'a> {
         } else {
             self.at_work(released, now)
         };
-        if first == self.pending.len() || drivers.is_empty() {
-            return;
+        let mut first = first;
+        let most = self.scenario.config.max_snapshot_requests as usize;
+        while first < self.pending.len() {
+            let drivers = self.still_free(&drivers);
+            if drivers.is_empty() {
+                return;
+            }
+            // this rule has no windows, so no snapshot limits it: the next ones have their turn too
+            let later = self.pending.split_off(self.pending.len().min(first + most));
+            let snapshot = self.snapshot(now, first, &drivers);
+            let decision = decide_oldest_first(&snapshot, &self.eta);
+            self.apply(now, &decision, first, &drivers);
+            first = self.pending.len();
+            self.pending.extend(later);
         }
-        let snapshot = self.snapshot(now, first, &drivers);
-        let decision = decide_oldest_first(&snapshot, &self.eta);
-        self.apply(now, &decision, first, &drivers);
+    }
+
+    fn still_free(&self, drivers: &[u32]) -> Vec<u32> {
+        let free = drivers.iter().copied();
+        free.filter(|&driver| self.free[driver as usize]).collect()
     }
 
     fn take_in(&mut self, comes_in: impl Fn(UnixMs) -> bool) {
@@ -359,7 +380,7 @@ impl<'a> World<'a> {
         Ok((decision, drivers))
     }
 
-    fn record_window(&mut self, close: UnixMs, decision: &WindowDecision, expired: u32) {
+    fn record_window(&mut self, close: UnixMs, decision: &WindowDecision) {
         self.run.windows.push(WindowRow {
             closed_at: close,
             requests: self.pending.len() as u32,
@@ -368,7 +389,7 @@ impl<'a> World<'a> {
             drivers: decision.drivers as u32,
             edges: decision.edges as u32,
             assigned: decision.assignments.len() as u32,
-            expired,
+            expired: std::mem::take(&mut self.expired_between),
             total_eta_s: decision.total_eta_s(),
             gains: decision.solve.as_ref().map(|facts| WindowGains {
                 vs_greedy_edge: facts.gain_vs_greedy_edge,
@@ -397,9 +418,7 @@ impl<'a> World<'a> {
             }
             if let Some(left) = unmatched.next_if(|left| left.request_id == trip.request.id) {
                 waiting.had_candidate |= left.reason.had_candidate();
-                if left.reason != crate::decision::Reason::Deferred {
-                    waiting.left_over = waiting.left_over.saturating_add(1);
-                }
+                waiting.left_over = waiting.left_over.saturating_add(1);
             }
             self.pending[kept] = waiting;
             kept += 1;

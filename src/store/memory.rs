@@ -144,12 +144,13 @@ impl MemoryStore {
         }
         let answer = region.apply(command, &context);
         let signal = signal_of(region);
-        drop(held);
+        // still under the lock: signals come in the order of the steps
         cell.signal.send_if_modified(|last| {
             let changed = *last != signal;
             *last = signal;
             changed
         });
+        drop(held);
         answer.map_err(|changed| StoreError::Broken(changed.to_string().into()))
     }
 

@@ -8,7 +8,7 @@ use crate::{
     decision::Assignment,
     domain::{CostMs, DurationMs, RegionId, RequestId, WindowSeq},
     protocol::{
-        BatchAnswer, ClaimBatch, ClaimPair, Owner, PairOutcome, WindowRefusal,
+        BatchAnswer, ClaimBatch, ClaimPair, Owner, PairOutcome, WindowRecord, WindowRefusal,
         rules::MAX_PAIRS_A_BATCH,
     },
     store::{Store, StoreError},
@@ -20,9 +20,23 @@ pub(super) enum ClaimError {
     /// Another owner has the window, or it is sealed.
     #[error("the window was refused: {0}")]
     Refused(WindowRefusal),
+    /// This node's leadership is over.
+    #[error("the leadership is over")]
+    LeadershipOver,
+    /// The store answered for other pairs than were sent: a defect.
+    #[error("the store answered for other pairs")]
+    OtherPairs,
     /// The store gave no answer in time.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// The number of an owner's next batch in a window that it may have worked on before.
+pub(super) fn next_batch(window: &WindowRecord) -> u32 {
+    window
+        .batches
+        .last_key_value()
+        .map_or(0, |(last, _)| last + 1)
 }
 
 /// What became of each request's pair.
@@ -37,8 +51,11 @@ pub(super) struct Claims<'a> {
     pub(super) region: &'a RegionId,
     pub(super) window_seq: WindowSeq,
     pub(super) owner: Owner,
-    /// Number of the next batch.
+    /// Number of the next batch: over those that this owner has used, since a repeat would get the
+    /// first answer.
     pub(super) next_batch: u32,
+    /// Whether this node may still claim; asked before each batch.
+    pub(super) may_claim: &'a (dyn Fn() -> bool + Sync),
     /// When to give up asking for an unknown outcome.
     pub(super) give_up: Instant,
 }
@@ -48,6 +65,9 @@ impl Claims<'_> {
     pub(super) async fn claim(&mut self, pairs: &[Assignment]) -> Result<Outcomes, ClaimError> {
         let mut outcomes = Outcomes::new();
         for chunk in pairs.chunks(MAX_PAIRS_A_BATCH) {
+            if !(self.may_claim)() {
+                return Err(ClaimError::LeadershipOver);
+            }
             let batch = ClaimBatch {
                 window_seq: self.window_seq,
                 owner: self.owner,
@@ -56,6 +76,9 @@ impl Claims<'_> {
             };
             self.next_batch += 1;
             let answer = self.known_answer(batch).await?;
+            if answer.outcomes.len() != chunk.len() {
+                return Err(ClaimError::OtherPairs);
+            }
             let ids = chunk.iter().map(|pair| pair.request_id.clone());
             outcomes.extend(ids.zip(answer.outcomes.iter().copied()));
         }

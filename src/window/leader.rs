@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeSet,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -11,7 +12,7 @@ use kheya_solver::{Budget, Method, Options};
 use tokio::{sync::watch, task::spawn_blocking, time::sleep};
 
 use super::{
-    claims::{ClaimError, Claims, Outcomes},
+    claims::{ClaimError, Claims, Outcomes, next_batch},
     decider::Decider,
     level::ServedLevel,
     report::{DecidedWindow, PhaseTimes},
@@ -24,8 +25,8 @@ use crate::{
     eta::StraightLine,
     leadership::Lead,
     protocol::{
-        Owner, PairOutcome, ReportSource, Seal, Snapshot, TakeWindow, TakenWindow, Taker,
-        WindowRefusal, WindowReport,
+        PairOutcome, ReportSource, Seal, Snapshot, TakeWindow, TakenWindow, Taker, WindowRefusal,
+        WindowReport,
     },
     record::{Recorder, WindowEntry, WindowSource},
     store::{Clock, RegionSignal, Store, StoreError},
@@ -66,6 +67,10 @@ impl From<ClaimError> for WindowError {
     fn from(error: ClaimError) -> Self {
         match error {
             ClaimError::Refused(refusal) => Self::Refused(refusal),
+            ClaimError::LeadershipOver => Self::LeadershipOver,
+            ClaimError::OtherPairs => {
+                Self::Store(StoreError::Broken("answered for other pairs".into()))
+            }
             ClaimError::Store(error) => Self::Store(error),
         }
     }
@@ -99,6 +104,8 @@ pub(super) async fn lead(
                 if wait.is_zero() {
                     match decide_window(&context, &held, lead, window.seq).await {
                         Ok(()) => continue,
+                        // somebody else has it: the signal tells when it is sealed
+                        Err(WindowError::Refused(WindowRefusal::WindowLost)) => LOOK_AGAIN,
                         Err(error) => {
                             tracing::debug!(region = %context.region, window_seq = window.seq.get(), %error, "window not decided");
                             TRY_AGAIN
@@ -178,19 +185,30 @@ async fn decide_window(
         nonce: lead.nonce,
     };
     let Taken { window, read } = take(context, seq, taker).await?;
-    let (requests, deferred) = (read.requests.len(), read.deferred);
+    // what another owner claimed before is part of the window too
+    let requests = read.requests.len() + window.window.claimed as usize;
+    let deferred = read.deferred;
     let deadline_ms = window.window.closes_at_ms + window.window.budget_ms;
     let left = Duration::from_millis((deadline_ms - read.now_ms).get().max(0) as u64);
     let deadline = Instant::now() + left;
 
     let decided = decide_on_a_thread(context, read, left.mul_f64(SOLVE_SHARE)).await?;
-    let still_leads = |now: Lead| now.epoch == lead.epoch && now.holds();
-    if !held.borrow().is_some_and(still_leads) {
-        return Err(WindowError::LeadershipOver);
-    }
+    let may_claim = || {
+        let held = *held.borrow();
+        held.is_some_and(|now| now.epoch == lead.epoch && now.holds())
+    };
     let hashed = hash_on_a_thread(&decided.snapshot);
     let claiming = Instant::now();
-    let claimed = claim_and_repair(context, seq, window.owner, &decided, deadline).await?;
+    let claims = Claims {
+        store: &*context.store,
+        region: &context.region,
+        window_seq: seq,
+        owner: window.owner,
+        next_batch: next_batch(&window.window),
+        may_claim: &may_claim,
+        give_up: deadline.into(),
+    };
+    let claimed = claim_and_repair(claims, &decided, deadline).await?;
     let report = DecidedWindow {
         source: decided.source(),
         cause: decided.batch.is_err().then_some("solver_failed"),
@@ -213,9 +231,9 @@ async fn decide_window(
     if let Ok(sealed) = &sealed {
         let (region, snapshot) = (&context.region, &decided.snapshot);
         tell::sealed(region, &window.window, snapshot, &report, sealed);
-        context.level.store(report.source);
+        context.level.sealed(report.source);
     }
-    // what was claimed is claimed, whoever seals
+    // what was claimed is claimed, whoever sealed
     record(context, seq, &decided, claimed);
     sealed.map(|_| ())
 }
@@ -250,20 +268,10 @@ struct Claimed {
 
 /// Claims what was decided; what is lost is solved once more on what is left.
 async fn claim_and_repair(
-    context: &RegionContext,
-    seq: WindowSeq,
-    owner: Owner,
+    mut claims: Claims<'_>,
     decided: &Decided,
     deadline: Instant,
 ) -> Result<Claimed, WindowError> {
-    let mut claims = Claims {
-        store: &*context.store,
-        region: &context.region,
-        window_seq: seq,
-        owner,
-        next_batch: 0,
-        give_up: deadline.into(),
-    };
     let outcomes = claims.claim(&decided.first().assignments).await?;
     let lost = lost_requests(&outcomes);
     let mut claimed = Claimed {
@@ -298,7 +306,7 @@ async fn claim_and_repair(
             claimed.outcomes.extend(added);
             claimed.repaired = Some(repaired.decision);
         }
-        Err(error) => tracing::error!(region = %context.region, %error, "repair failed"),
+        Err(error) => tracing::error!(region = %claims.region, %error, "repair failed"),
     }
     Ok(claimed)
 }
@@ -358,14 +366,27 @@ async fn decide_on_a_thread(
         } else {
             Method::Auto
         };
-        let batch = decider.decide(&snapshot, method, left, &mut |phase| {
+        let mut ended = |phase| {
             times.add(phase, started.elapsed());
             started = Instant::now();
-        });
-        let batch = batch.map(Arc::new).map_err(|error| {
-            tracing::error!(%region, %error, "window decided by the greedy rule instead");
-            decide_oldest_first(&snapshot, &StraightLine::of(snapshot.config()))
-        });
+        };
+        // a decider that panics has failed like any other: nothing of its work is used
+        let solving = AssertUnwindSafe(|| decider.decide(&snapshot, method, left, &mut ended));
+        let error = match catch_unwind(solving) {
+            Ok(Ok(batch)) => {
+                let batch = Ok(Arc::new(batch));
+                return Decided {
+                    snapshot,
+                    batch,
+                    times,
+                };
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "the decision panicked".to_owned(),
+        };
+        tracing::error!(%region, %error, "window decided by the greedy rule instead");
+        let greedy = decide_oldest_first(&snapshot, &StraightLine::of(snapshot.config()));
+        let batch = Err(greedy);
         Decided {
             snapshot,
             batch,

@@ -8,11 +8,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tokio::{
-    runtime::Handle,
-    sync::{oneshot, watch},
-    task::JoinHandle,
-};
+use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
 
 use super::{
     decider::Decider,
@@ -21,7 +17,7 @@ use super::{
     watch as missed,
 };
 use crate::{
-    domain::{NodeId, RegionId},
+    domain::{NodeId, RegionId, WindowSeq},
     http::{Level, OwnWindowCall, OwnWindowFuture, WindowRuntime},
     leadership::{self, Lead, LeaseTimes},
     record::Recorder,
@@ -50,7 +46,32 @@ pub struct Node {
     stop: watch::Sender<bool>,
     served: Mutex<BTreeMap<RegionId, Served>>,
     following: Mutex<Option<JoinHandle<()>>>,
-    watching: Mutex<Option<thread::JoinHandle<()>>>,
+    threads: Mutex<Vec<thread::JoinHandle<()>>>,
+}
+
+/// The runtimes that no solve and no route can hold up.
+struct Runtimes {
+    watch: Handle,
+    lease: Handle,
+}
+
+/// A thread with a runtime of its own, which lives until `stop` turns true and a little longer, so
+/// that its tasks can end in order.
+fn own_thread(
+    name: &str,
+    mut stop: watch::Receiver<bool>,
+) -> std::io::Result<(thread::JoinHandle<()>, Handle)> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let handle = runtime.handle().clone();
+    let thread = thread::Builder::new().name(name.into()).spawn(move || {
+        runtime.block_on(async {
+            let _ = stop.wait_for(|stop| *stop).await;
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        });
+    })?;
+    Ok((thread, handle))
 }
 
 /// What a node knows of a region it serves.
@@ -69,37 +90,23 @@ impl Node {
     /// The thread or its runtime could not be made.
     pub fn start(options: NodeOptions) -> std::io::Result<Arc<Self>> {
         let (stop, stopped) = watch::channel(false);
-        let (handle_sent, handle) = oneshot::channel();
-        let mut until_stopped = stopped.clone();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build()?;
-        let watching = thread::Builder::new()
-            .name("kheya-watch".into())
-            .spawn(move || {
-                let _ = handle_sent.send(runtime.handle().clone());
-                runtime.block_on(async {
-                    while !*until_stopped.borrow() {
-                        if until_stopped.changed().await.is_err() {
-                            break;
-                        }
-                    }
-                    // the tasks see the same flag; this gives them the time to resign
-                    tokio::time::sleep(Duration::from_millis(200)).await;
-                });
-            })?;
+        // renewals have a thread of their own, and so has the watch: neither waits for the other
+        let (watching, watch_runtime) = own_thread("kheya-watch", stopped.clone())?;
+        let (leasing, lease_runtime) = own_thread("kheya-lease", stopped.clone())?;
+        let runtimes = Runtimes {
+            watch: watch_runtime,
+            lease: lease_runtime,
+        };
         let node = Arc::new(Self {
             options,
             stop,
             served: Mutex::default(),
             following: Mutex::new(None),
-            watching: Mutex::new(Some(watching)),
+            threads: Mutex::new(vec![watching, leasing]),
         });
         let follower = node.clone();
         let following = tokio::spawn(async move {
-            if let Ok(watch_runtime) = handle.await {
-                follower.follow_regions(&watch_runtime, stopped).await;
-            }
+            follower.follow_regions(&runtimes, stopped).await;
         });
         *node.following.lock() = Some(following);
         Ok(node)
@@ -117,7 +124,8 @@ impl Node {
     /// resigns and stops. Intake must have stopped before.
     pub async fn finish(&self, within: Duration) {
         let give_up = Instant::now() + within;
-        while Instant::now() < give_up && self.has_open_windows().await {
+        let open = self.open_windows().await;
+        while Instant::now() < give_up && self.any_unsealed(&open).await {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         self.stop.send_replace(true);
@@ -125,18 +133,38 @@ impl Node {
         if let Some(following) = following {
             let _ = following.await;
         }
-        let watching = self.watching.lock().take();
-        if let Some(watching) = watching {
-            let _ = tokio::task::spawn_blocking(move || watching.join()).await;
-        }
+        let threads = std::mem::take(&mut *self.threads.lock());
+        let _ = tokio::task::spawn_blocking(move || {
+            for thread in threads {
+                let _ = thread.join();
+            }
+        })
+        .await;
     }
 
-    async fn has_open_windows(&self) -> bool {
-        let store = &*self.options.store;
+    /// The window that each region collects or decides at present.
+    async fn open_windows(&self) -> Vec<(RegionId, WindowSeq)> {
         let regions: Vec<RegionId> = self.served.lock().keys().cloned().collect();
+        let mut open = Vec::new();
         for region in regions {
-            if let Ok(signal) = store.watch(&region).await
-                && signal.borrow().window.is_some()
+            if let Ok(signal) = self.options.store.watch(&region).await
+                && let Some(window) = signal.borrow().window
+            {
+                open.push((region, window.seq));
+            }
+        }
+        open
+    }
+
+    /// Whether one of these windows is not sealed. What they leave over opens later ones, which are
+    /// not waited for.
+    async fn any_unsealed(&self, windows: &[(RegionId, WindowSeq)]) -> bool {
+        for (region, seq) in windows {
+            if let Ok(signal) = self.options.store.watch(region).await
+                && signal
+                    .borrow()
+                    .window
+                    .is_some_and(|window| window.seq <= *seq)
             {
                 return true;
             }
@@ -144,13 +172,13 @@ impl Node {
         false
     }
 
-    async fn follow_regions(&self, watch_runtime: &Handle, mut stop: watch::Receiver<bool>) {
+    async fn follow_regions(&self, runtimes: &Runtimes, mut stop: watch::Receiver<bool>) {
         let mut count = self.options.store.watch_regions();
         while !*stop.borrow() {
             count.borrow_and_update();
             if let Ok(regions) = self.options.store.regions().await {
                 for region in regions {
-                    self.serve_region(region, watch_runtime).await;
+                    self.serve_region(region, runtimes).await;
                 }
             }
             tokio::select! {
@@ -161,7 +189,7 @@ impl Node {
         }
     }
 
-    async fn serve_region(&self, region: RegionId, watch_runtime: &Handle) {
+    async fn serve_region(&self, region: RegionId, runtimes: &Runtimes) {
         if self.served.lock().contains_key(&region) {
             return;
         }
@@ -175,7 +203,7 @@ impl Node {
             level: level.clone(),
         };
         self.served.lock().insert(region.clone(), served);
-        self.spawn_tasks(region, signal, held, level, watch_runtime);
+        self.spawn_tasks(region, signal, held, level, runtimes);
     }
 
     fn spawn_tasks(
@@ -184,7 +212,7 @@ impl Node {
         signal: watch::Receiver<RegionSignal>,
         held: Arc<watch::Sender<Option<Lead>>>,
         level: Arc<ServedLevel>,
-        watch_runtime: &Handle,
+        runtimes: &Runtimes,
     ) {
         let NodeOptions {
             node,
@@ -209,7 +237,7 @@ impl Node {
             held.subscribe(),
             stop(),
         ));
-        watch_runtime.spawn(leadership::hold(
+        runtimes.lease.spawn(leadership::hold(
             store.clone(),
             region,
             node.clone(),
@@ -217,12 +245,14 @@ impl Node {
             held,
             stop(),
         ));
-        watch_runtime.spawn(missed::take_over_missed(
+        runtimes.watch.spawn(missed::take_over_missed(
             context.clone(),
             signal.clone(),
             stop(),
         ));
-        watch_runtime.spawn(missed::sweep_due(context, signal, stop()));
+        runtimes
+            .watch
+            .spawn(missed::sweep_due(context, signal, stop()));
     }
 }
 

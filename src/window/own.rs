@@ -269,7 +269,12 @@ impl OwnWork<'_> {
         };
         let mut seen = BTreeSet::new();
         for (index, (draft, known)) in self.call.requests.iter().zip(known).enumerate() {
-            let place = self.call.request_places.get(index).copied().unwrap_or(index);
+            let place = self
+                .call
+                .request_places
+                .get(index)
+                .copied()
+                .unwrap_or(index);
             let refused = if seen.insert(&draft.id) {
                 times_refused(draft, overview)
             } else {
@@ -320,8 +325,7 @@ impl OwnWork<'_> {
                 )),
                 left_over: 0,
             });
-            let takes_part =
-                |id: &DriverId| asked.as_ref().is_none_or(|asked| asked.contains(id));
+            let takes_part = |id: &DriverId| asked.as_ref().is_none_or(|asked| asked.contains(id));
             let views = supply.drivers.iter().filter(|view| takes_part(&view.id));
             let drivers: Vec<_> = views.map(snapshot::driver).collect();
             // edges to requests or drivers that take no part any more are of no use
@@ -417,10 +421,7 @@ struct OwnClaims<'a> {
 }
 
 impl OwnClaims<'_> {
-    async fn claim(
-        &mut self,
-        pairs: &[Assignment],
-    ) -> Result<Outcomes, OwnWindowError> {
+    async fn claim(&mut self, pairs: &[Assignment]) -> Result<Outcomes, OwnWindowError> {
         let mut outcomes = Outcomes::new();
         for chunk in pairs.chunks(MAX_PAIRS_A_BATCH) {
             let batch = ClaimOwnBatch {

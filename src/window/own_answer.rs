@@ -92,7 +92,10 @@ pub(super) fn own_answer(decided: OwnDecided<'_>) -> Answer<'_> {
         .map(|(request_id, reason)| AnswerLeft { request_id, reason })
         .collect();
     let mut total_cost_s = decision.objective.as_seconds();
-    total_cost_s += already.iter().map(|claimed| claimed.cost.as_seconds()).sum::<f64>();
+    total_cost_s += already
+        .iter()
+        .map(|claimed| claimed.cost.as_seconds())
+        .sum::<f64>();
     for pair in &decision.assignments {
         match outcomes.get(&pair.request_id) {
             Some(&PairOutcome::Claimed {

@@ -11,7 +11,7 @@ use tokio::{
 };
 
 use super::{
-    claims::{Claims, Outcomes},
+    claims::{Claims, Outcomes, next_batch},
     leader::{RegionContext, Taken, WindowError, lost_requests, seal_window, take, until},
     report::{DecidedWindow, PhaseTimes},
     snapshot::window_snapshot,
@@ -115,11 +115,15 @@ pub(super) async fn sweep_due(
 async fn tell_gauges(context: &RegionContext) {
     match context.store.overview(&context.region).await {
         Ok(view) => {
-            context.level.store_found();
+            context.level.store_reached(true);
+            // another node may have sealed the last one
+            if let Some(last) = &view.last_window {
+                context.level.sealed(last.body.source);
+            }
             telemetry::overview(&context.region, &view);
         }
         Err(StoreError::Unavailable(_) | StoreError::OutcomeUnknown(_)) => {
-            context.level.store_lost();
+            context.level.store_reached(false);
         }
         Err(_) => {}
     }
@@ -143,7 +147,9 @@ async fn take_over(context: &RegionContext, missed: WindowSignal) -> Result<(), 
     } else {
         "no_leader"
     };
-    let (requests, deferred) = (read.requests.len(), read.deferred);
+    // what another owner claimed before is part of the window too
+    let requests = read.requests.len() + window.window.claimed as usize;
+    let deferred = read.deferred;
     let (mut outcomes, mut made) = (Outcomes::new(), Vec::<Assignment>::new());
     let (mut claim_lost, mut times) = (0, PhaseTimes::default());
     let claiming = Instant::now();
@@ -152,7 +158,8 @@ async fn take_over(context: &RegionContext, missed: WindowSignal) -> Result<(), 
         region: &context.region,
         window_seq: missed.seq,
         owner: window.owner,
-        next_batch: 0,
+        next_batch: next_batch(&window.window),
+        may_claim: &|| true,
         give_up: (claiming + ASK_FOR).into(),
     };
     let mut lost_drivers = BTreeSet::new();
@@ -273,7 +280,7 @@ async fn seal(
     };
     let sealed = seal_window(context, seal).await?;
     tell::sealed(&context.region, &taken.window, snapshot, &report, &sealed);
-    context.level.store(report.source);
+    context.level.sealed(report.source);
     Ok(())
 }
 

@@ -99,6 +99,8 @@ impl World<'_> {
         let window = self.scenario.config.window_ms;
         let mut close = self.scenario.t0;
         let mut next = 0;
+        // those who expire where nobody is left to decide for stand in the next row, or the last
+        let mut expired = 0;
         while next < self.scenario.trips.len() || !self.waiting.is_empty() {
             close = close + window;
             while next < self.scenario.trips.len() && self.requested_at(next) < close {
@@ -109,7 +111,7 @@ impl World<'_> {
                 });
                 next += 1;
             }
-            let expired = self.expire(close);
+            expired += self.expire(close);
             if self.waiting.is_empty() {
                 continue;
             }
@@ -141,10 +143,13 @@ impl World<'_> {
                 drivers: cars.len(),
                 edges,
                 assigned,
-                expired,
+                expired: std::mem::take(&mut expired),
                 total_eta_s,
                 gains_ms,
             });
+        }
+        if let Some(last) = self.reference.windows.last_mut() {
+            last.expired += expired;
         }
     }
 
