@@ -21,6 +21,10 @@ struct Report<'a> {
 
 /// Verifies records and prints what came out; a difference is a failure.
 pub(super) fn verify(paths: &[PathBuf], format: Format) -> Result<(), Failure> {
+    if let Some(other) = paths.iter().find(|path| !record::is_record(path)) {
+        let other = other.display();
+        return Err(Failure::Input(format!("{other}: no record of kheya serve")));
+    }
     let started = Instant::now();
     let bar = Bar::new("verifying", 1, 1);
     let report = record::verify(paths, &|done, total| {

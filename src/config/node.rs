@@ -353,26 +353,43 @@ fn region(layers: &mut Layers, path: &str, base: &RegionConfig, table: Table) ->
         Ok(serde_json::Value::Object(patch)) => patch,
         _ => Map::new(),
     };
+    // each setting for itself, so that one error hides no other
+    let mut whole = true;
+    for (name, value) in &patch {
+        let alone = Map::from_iter([(name.clone(), value.clone())]);
+        match base.patched(&alone) {
+            Ok(patched) => {
+                for clamp in &patched.clamped {
+                    let detail = format!(
+                        "{} is outside its limits (nearest: {})",
+                        clamp.asked, clamp.used
+                    );
+                    layers.refuse(&format!("{path}.{}", clamp.path), detail);
+                    whole = false;
+                }
+            }
+            // whether settings fit together is seen below
+            Err(errors) if errors.iter().all(|error| error.code == "cross_check") => {}
+            Err(errors) => {
+                whole = false;
+                refuse_all(layers, path, errors);
+            }
+        }
+    }
     match base.patched(&patch) {
-        Ok(patched) => {
-            for clamp in &patched.clamped {
-                let detail = format!(
-                    "{} is outside its limits (nearest: {})",
-                    clamp.asked, clamp.used
-                );
-                layers.refuse(&format!("{path}.{}", clamp.path), detail);
-            }
-            patched.config
-        }
-        Err(errors) => {
-            for FieldError {
-                path: name, detail, ..
-            } in errors
-            {
-                layers.refuse(&format!("{path}.{name}"), detail);
-            }
-            base.clone()
-        }
+        Ok(patched) => return patched.config,
+        Err(errors) if whole => refuse_all(layers, path, errors),
+        Err(_) => {}
+    }
+    base.clone()
+}
+
+fn refuse_all(layers: &mut Layers, path: &str, errors: Vec<FieldError>) {
+    for FieldError {
+        path: name, detail, ..
+    } in errors
+    {
+        layers.refuse(&format!("{path}.{name}"), detail);
     }
 }
 
@@ -483,6 +500,7 @@ mod tests {
             "kheya.toml: leader_lease_ms: must be over renew_deadline_ms",
             "tls_key: tls_cert and tls_key",
             "kheya.toml: region_defaults.bogus: no such setting",
+            "kheya.toml: region_defaults.window_ms: 99999 is outside its limits",
             "kheya.toml: regions.Dhaka: a region id",
             "kheya.toml: regions.sylhet.lease_ms: must be at least offer_window_ms",
             "KHEYA_STORE: must be memory",

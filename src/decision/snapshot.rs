@@ -358,7 +358,9 @@ fn check_drivers(
                 id,
             });
         }
-        if driver.position.is_none() && !has_edges {
+        // one that cannot be chosen needs no place: a trip that was told in a reconcile, say
+        let choosable = driver.presence == Presence::Available && driver.held == Held::None;
+        if driver.position.is_none() && choosable && !has_edges {
             errors.push(SnapshotError::NoPlace {
                 path: format!("drivers[{i}]"),
             });
@@ -422,5 +424,31 @@ fn check_range(
             min,
             max,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decision::{read_window, write_window};
+
+    fn with_driver(presence: Presence, held: Held) -> Result<WindowSnapshot, Vec<SnapshotError>> {
+        let place = Position::new(Place::new(23.75, 90.4).unwrap());
+        let mut driver = DriverSnapshot::available(DriverId::new("d").unwrap(), place);
+        driver.position = None;
+        (driver.presence, driver.held) = (presence, held);
+        let now = UnixMs::new(1_767_720_600_000);
+        let drivers = vec![Arc::new(driver)];
+        WindowSnapshot::new(now, RegionConfig::default(), 1, Vec::new(), drivers, None)
+    }
+
+    #[test]
+    fn only_a_driver_who_may_be_chosen_needs_a_place() {
+        let refused = with_driver(Presence::Available, Held::None).unwrap_err();
+        assert!(matches!(refused[..], [SnapshotError::NoPlace { .. }]));
+        // a trip that was told in a reconcile: its driver has not pinged yet
+        let told = with_driver(Presence::Offline, Held::OnTrip).unwrap();
+        let text = write_window(&told).unwrap();
+        assert_eq!(read_window(text.as_bytes()).unwrap().0, told);
     }
 }

@@ -46,7 +46,7 @@ impl<S: Send + Sync, const LIMIT: usize> FromRequest<S> for JsonBytes<LIMIT> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
-        match media_type(request.headers()) {
+        match media_type(request.headers()).as_str() {
             "application/json" | "application/merge-patch+json" => {}
             _ => {
                 return Err(Problem::new(
@@ -87,13 +87,14 @@ pub(crate) async fn off_the_workers<T: Send + 'static>(
         .map_err(|error| Problem::internal(&error))
 }
 
-/// The media type without its parameters.
-pub(crate) fn media_type(headers: &HeaderMap) -> &str {
+/// The media type without its parameters, in lower case.
+pub(crate) fn media_type(headers: &HeaderMap) -> String {
     let value = headers
         .get(header::CONTENT_TYPE)
         .and_then(|value| value.to_str().ok());
     let value = value.unwrap_or_default();
-    value.split(';').next().unwrap_or_default().trim()
+    let name = value.split(';').next().unwrap_or_default();
+    name.trim().to_ascii_lowercase()
 }
 
 /// Reads a body to its end, inflating it, and hands over what there is whenever more has come.
@@ -137,7 +138,7 @@ fn late() -> Problem {
 enum Inflating {
     Plain(Capped),
     Gzip(Box<flate2::write::MultiGzDecoder<Capped>>),
-    Zstd(Box<zstd::stream::write::Decoder<'static, Capped>>),
+    Zstd(Box<zstd::stream::zio::Writer<Capped, zstd::stream::raw::Decoder<'static>>>),
 }
 
 impl Inflating {
@@ -170,9 +171,12 @@ impl Inflating {
             )))),
             "zstd" => {
                 let broken = |error: std::io::Error| Problem::internal(&error);
-                let mut decoder = zstd::stream::write::Decoder::new(capped).map_err(broken)?;
-                decoder.window_log_max(ZSTD_WINDOW_LOG).map_err(broken)?;
-                Ok(Self::Zstd(Box::new(decoder)))
+                let mut decoder = zstd::stream::raw::Decoder::new().map_err(broken)?;
+                decoder
+                    .set_parameter(zstd::stream::raw::DParameter::WindowLogMax(ZSTD_WINDOW_LOG))
+                    .map_err(broken)?;
+                let writer = zstd::stream::zio::Writer::new(capped, decoder);
+                Ok(Self::Zstd(Box::new(writer)))
             }
             _ => Err(unknown_coding()),
         }
@@ -191,7 +195,8 @@ impl Inflating {
         let finished = match self {
             Self::Plain(_) => Ok(()),
             Self::Gzip(decoder) => decoder.try_finish(),
-            Self::Zstd(decoder) => decoder.flush(),
+            // a frame that ends early is an error here, as in gzip
+            Self::Zstd(decoder) => decoder.finish(),
         };
         finished.map_err(|error| self.failed(&error))
     }
@@ -204,7 +209,7 @@ impl Inflating {
         match self {
             Self::Plain(capped) => capped,
             Self::Gzip(decoder) => decoder.get_mut(),
-            Self::Zstd(decoder) => decoder.get_mut(),
+            Self::Zstd(decoder) => decoder.writer_mut(),
         }
     }
 
@@ -306,6 +311,11 @@ mod tests {
             read("gzip", cut, 100).await.unwrap_err().code(),
             Code::Malformed
         );
+        let whole = zstd::encode_all(&b"hello ".repeat(1000)[..], 3).unwrap();
+        for kept in 1..whole.len() {
+            let cut = read("zstd", whole[..kept].to_vec(), 6000).await;
+            assert_eq!(cut.unwrap_err().code(), Code::Malformed, "{kept} bytes");
+        }
         let odd = read("br", Vec::new(), 100).await.unwrap_err();
         assert_eq!(odd.code(), Code::UnsupportedMediaType);
     }

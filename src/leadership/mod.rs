@@ -170,9 +170,23 @@ pub fn draw_nonce() -> Nonce {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         since.map_or(0, |since| since.as_nanos() as u64)
     });
-    Nonce::new(drawn)
+    // a nonce holds 53 bits: it saturates above, and all of them would be the same
+    Nonce::new(drawn >> 11)
 }
 
 fn in_ms(duration: Duration) -> DurationMs {
     DurationMs::new(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn no_two_nonces_are_the_same() {
+        let drawn: BTreeSet<u64> = (0..1000).map(|_| draw_nonce().get()).collect();
+        assert_eq!(drawn.len(), 1000);
+    }
 }

@@ -55,6 +55,10 @@ impl Node {
         region: &RegionId,
         call: OwnWindowCall,
     ) -> Result<Arc<str>, OwnWindowError> {
+        let strangers = edges_to_strangers(&call);
+        if !strangers.is_empty() {
+            return Err(invalid(&strangers));
+        }
         let store = &*self.options.store;
         let runner = draw_nonce();
         let asked_ms = match call.budget_ms {
@@ -375,6 +379,25 @@ fn not_taken(index: usize, id: String, code: EntryCode) -> RejectedEntry {
         code: code.code(),
         detail: code.detail().to_owned(),
     }
+}
+
+/// Edges that name a request that was not sent; rejected requests were sent too.
+fn edges_to_strangers(call: &OwnWindowCall) -> Vec<SnapshotError> {
+    let sent: BTreeSet<&str> = call
+        .requests
+        .iter()
+        .map(|draft| draft.id.as_str())
+        .chain(call.rejected.iter().filter_map(|entry| entry.id.as_deref()))
+        .collect();
+    let edges = call.edges.iter().flatten().enumerate();
+    edges
+        .filter(|(_, edge)| !sent.contains(edge.request_id.as_str()))
+        .map(|(i, edge)| SnapshotError::UnknownId {
+            path: format!("edges[{i}].request_id"),
+            kind: "request",
+            id: edge.request_id.to_string(),
+        })
+        .collect()
 }
 
 /// A defect of ours, as the port tells it.

@@ -171,6 +171,9 @@ async fn other_regions_are_absent_from_lists_and_changes_have_their_actor() {
         .await
         .ok();
     assert_eq!(one["regions"].as_array().unwrap().len(), 1);
+    let metrics = send(&service, "read", "GET", "/metrics", &json!(null)).await;
+    assert!(metrics.text.contains("kheya_pings_total{region=\"dhaka\""));
+    assert!(!metrics.text.contains("sylhet"), "{}", metrics.text);
     send(
         &service,
         "ops",

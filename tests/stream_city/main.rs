@@ -1,5 +1,6 @@
 //! A recorded city streamed into a real server: every request that was accepted ends in exactly one
-//! way, no car is given twice, and readers that hang up miss nothing.
+//! way, no car is given twice, readers that hang up miss nothing, and tuning the window meanwhile
+//! changes none of that.
 //!
 //! By default a stretch of `data/evening-rush` at 60 times its speed. For a longer run by hand:
 //! `KHEYA_STREAM_REQUESTS=requests.csv KHEYA_STREAM_DRIVERS=drivers.csv KHEYA_STREAM_SPEED=10
@@ -40,6 +41,10 @@ const PING_EVERY: Duration = Duration::from_secs(4);
 
 /// Longest wait of a rider in the streamed world.
 const MAX_WAIT: Duration = Duration::from_secs(20);
+
+/// Length of the windows at first, and after they are tuned in the middle of the run.
+const WINDOW_MS: u64 = 1000;
+const TUNED_WINDOW_MS: u64 = 700;
 
 struct Settings {
     requests: PathBuf,
@@ -91,6 +96,7 @@ async fn every_accepted_request_ends_once_and_no_event_is_missed() {
     let stream = tokio::spawn(readers::read_stream(api.clone(), patience, streamed));
     let pages = tokio::spawn(readers::read_pages(api.clone(), paged));
     let pings = tokio::spawn(ping(api.clone(), idle.clone()));
+    let tuning = tokio::spawn(tune(api.clone(), settings.lasts / 2));
     let accepted: Arc<Mutex<BTreeSet<String>>> = Arc::default();
     let sender = tokio::spawn(send_requests(
         api.clone(),
@@ -103,6 +109,7 @@ async fn every_accepted_request_ends_once_and_no_event_is_missed() {
     let mut seen = run_city(&settings, &api, &idle, &trips, &accepted, &mut from_stream).await;
     sender.await.unwrap();
     assert!(!pings.is_finished(), "the pings failed");
+    check_tuned(&api, tuning.await.unwrap()).await;
     // whatever came after the last end; then both readers must have seen the same
     tokio::time::sleep(Duration::from_secs(2)).await;
     pings.abort();
@@ -137,12 +144,42 @@ async fn every_accepted_request_ends_once_and_no_event_is_missed() {
 async fn configure(api: &Api) {
     let config = json!({
         "max_wait_ms": MAX_WAIT.as_millis() as u64,
-        "window_ms": 1000,
+        "window_ms": WINDOW_MS,
         "budget_ms": 300,
     });
     let path = "/config";
     let (status, answer) = api.send(reqwest::Method::PATCH, path, Some(&config)).await;
     assert_eq!(status, 200, "{answer}");
+}
+
+/// Changes the length of the window while cars are moving; gives the version that holds from then.
+async fn tune(api: Api, after: Duration) -> u64 {
+    tokio::time::sleep(after).await;
+    let config = json!({ "window_ms": TUNED_WINDOW_MS });
+    let path = "/config";
+    let (status, answer) = api.send(reqwest::Method::PATCH, path, Some(&config)).await;
+    assert_eq!(status, 200, "{answer}");
+    answer["config_version"].as_u64().unwrap()
+}
+
+/// The reports from the tuned version on show the new length, and those before the old one.
+async fn check_tuned(api: &Api, version: u64) {
+    let (status, answer) = api.get("/windows?limit=1000").await;
+    assert_eq!(status, 200, "{answer}");
+    let reports = answer["windows"].as_array().unwrap();
+    let tuned = |report: &&Value| report["config_version"].as_u64().unwrap() >= version;
+    assert!(
+        reports.iter().any(|report| tuned(&report)),
+        "no window was tuned"
+    );
+    for report in reports {
+        let wanted = if tuned(&report) {
+            TUNED_WINDOW_MS
+        } else {
+            WINDOW_MS
+        };
+        assert_eq!(report["window_ms"], wanted, "{report}");
+    }
 }
 
 /// Drives every assigned car until every accepted request has ended; gives the events seen.

@@ -95,7 +95,7 @@ pub struct ExtendBody {
     #[schema(minimum = 0, maximum = 9_007_199_254_740_991u64)]
     pub fence: u64,
     /// The lease counts this long from now, within the rails.
-    #[schema(minimum = 1, maximum = 60_000)]
+    #[schema(minimum = 1, maximum = 86_400_000)]
     pub lease_ms: i64,
 }
 
@@ -205,7 +205,7 @@ pub(crate) fn complete(driver: DriverId, body: Value) -> Result<(ClaimKey, TripO
 }
 
 pub(crate) fn extend(driver: DriverId, body: Value) -> Result<(ClaimKey, DurationMs), Problem> {
-    let lease = |object: &mut Object<'_>| object.required("lease_ms", integer(1, 60_000));
+    let lease = |object: &mut Object<'_>| object.required("lease_ms", integer(1, 86_400_000));
     call(driver, body, lease).map(|(key, lease)| (key, DurationMs::new(lease)))
 }
 

@@ -1,6 +1,7 @@
 //! Health, metrics and documentation.
 
 use axum::{
+    Extension,
     extract::State,
     http::header,
     response::{Html, IntoResponse, Response},
@@ -13,6 +14,7 @@ use crate::http::{
     openapi,
     problem::{Code, Problem},
     state::AppState,
+    tokens::Caller,
 };
 
 /// The state of a node.
@@ -65,9 +67,26 @@ fn healthy(app: &AppState) -> axum::Json<Health> {
     get, path = "/metrics", tag = "health",
     responses((status = 200, description = "The metrics", body = String, content_type = "text/plain; version=0.0.4")),
 )]
-pub(crate) async fn metrics(State(app): State<AppState>) -> Response {
+pub(crate) async fn metrics(
+    State(app): State<AppState>,
+    caller: Option<Extension<Caller>>,
+) -> Response {
     let content_type = [(header::CONTENT_TYPE, "text/plain; version=0.0.4")];
-    (content_type, app.telemetry().render()).into_response()
+    let mut text = app.telemetry().render();
+    if let Some(Extension(caller)) = caller {
+        // a caller of some regions sees those, and what has no region
+        let seen = text
+            .lines()
+            .filter(|line| region_of(line).is_none_or(|region| caller.sees(region)));
+        text = seen.flat_map(|line| [line, "\n"]).collect();
+    }
+    (content_type, text).into_response()
+}
+
+/// The region a line of metrics is about.
+fn region_of(line: &str) -> Option<&str> {
+    let (_, rest) = line.split_once("region=\"")?;
+    rest.split_once('"').map(|(region, _)| region)
 }
 
 /// This document.
