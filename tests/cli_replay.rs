@@ -306,11 +306,7 @@ fn a_file_that_cannot_be_used_is_refused_with_the_reason() {
         refused(&desk, &[file, "--drivers", "2"], &[name, why]);
     }
     let no_record = desk.file("no-record.csv", format!("{HEADER}\n"));
-    refused(
-        &desk,
-        &[&no_record, "--verify"],
-        &["no-record.csv", "no record"],
-    );
+    run(["replay", "--verify", &no_record]).refused(&["no-record.csv", "no record"]);
     let two = format!("{HEADER}\na,1767720600000,23.75,90.39,23.76,90.40,300\n");
     let good = desk.file("good.csv", two);
     refused(

@@ -21,7 +21,8 @@ struct Report<'a> {
 
 /// Verifies records and prints what came out; a difference is a failure.
 pub(super) fn verify(paths: &[PathBuf], format: Format) -> Result<(), Failure> {
-    if let Some(other) = paths.iter().find(|path| !record::is_record(path)) {
+    let is_other = |path: &&PathBuf| path.is_file() && !record::is_record(path);
+    if let Some(other) = paths.iter().find(is_other) {
         let other = other.display();
         return Err(Failure::Input(format!("{other}: no record of kheya serve")));
     }

@@ -95,7 +95,7 @@ async fn refusals_have_their_codes() {
     let wrong = verb(
         &service,
         "extend",
-        json!({"request_id": "r", "fence": 1, "lease_ms": 60_001}),
+        json!({"request_id": "r", "fence": 1, "lease_ms": 86_400_001}),
     )
     .await;
     assert_eq!(wrong.paths(), ["lease_ms"]);
