@@ -351,3 +351,45 @@ async fn a_node_stops_soon_although_riders_wait_for_whom_there_is_no_car() {
         stopping.elapsed()
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_of_one_own_window_at_once_get_the_same_bytes_and_only_claimed_pairs() {
+    let (store, region) = (store(), RegionId::new("dhaka").unwrap());
+    let node = node(&store, StraightLineDecider);
+    let now = SystemClock.now().ms();
+    let pings = (0..300).map(|n| Ping::at(DriverId::new(&format!("d{n}")).unwrap(), place(n), now));
+    let pings = Pings {
+        pings: pings.collect(),
+    };
+    store.ping(&region, pings).await.unwrap();
+    let mut told = 0;
+    for window in 0..20 {
+        let requests = (0..10).map(|n| draft(&format!("r{window}-{n}"), n * 20));
+        let call = own_call(&format!("w{window}"), "body", requests.collect());
+        let callers = (0..5).map(|_| {
+            let (node, region, call) = (node.clone(), region.clone(), call.clone());
+            tokio::spawn(async move { node.solve_own_window(&region, call).await.unwrap() })
+        });
+        let mut answers = Vec::new();
+        for caller in callers.collect::<Vec<_>>() {
+            answers.push(caller.await.unwrap());
+        }
+        assert!(answers.iter().all(|answer| *answer == answers[0]));
+        let answer: serde_json::Value = serde_json::from_str(&answers[0]).unwrap();
+        for pair in answer["assignments"].as_array().unwrap() {
+            let id = RequestId::new(pair["request_id"].as_str().unwrap()).unwrap();
+            let known = store.request(&region, &id).await.unwrap().unwrap();
+            let claimed = known.assignment.unwrap();
+            assert_eq!(pair["driver_id"], claimed.driver_id.as_str());
+            assert_eq!(pair["fence"], claimed.fence.get());
+            told += 1;
+        }
+    }
+    let page = store.events(&region, After::Oldest, 1000).await;
+    let events = page.unwrap().unwrap().events;
+    let claimed = events
+        .iter()
+        .filter(|event| event.kind == EventType::Assigned);
+    assert_eq!(claimed.count(), told, "every claim was told");
+    node.finish(Duration::from_secs(1)).await;
+}

@@ -3,8 +3,8 @@
 //! changes none of that.
 //!
 //! By default a stretch of `data/evening-rush` at 60 times its speed. For a longer run by hand:
-//! `KHEYA_STREAM_REQUESTS=requests.csv KHEYA_STREAM_DRIVERS=drivers.csv KHEYA_STREAM_SPEED=10
-//! KHEYA_STREAM_SECONDS=600 cargo test --release --test stream_city -- --nocapture`
+//! `STREAM_REQUESTS=requests.csv STREAM_DRIVERS=drivers.csv STREAM_SPEED=10
+//! STREAM_SECONDS=600 cargo test --release --test stream_city -- --nocapture`
 //! (both files in Kheya's plain CSV).
 
 #![expect(
@@ -60,10 +60,10 @@ impl Settings {
             |name: &str, file: &str| env::var(name).map_or_else(|_| data.join(file), PathBuf::from);
         let number = |name: &str, or: f64| env::var(name).map_or(or, |text| text.parse().unwrap());
         Self {
-            requests: path("KHEYA_STREAM_REQUESTS", "requests.csv"),
-            drivers: path("KHEYA_STREAM_DRIVERS", "drivers.csv"),
-            speed: number("KHEYA_STREAM_SPEED", 60.0),
-            lasts: Duration::from_secs_f64(number("KHEYA_STREAM_SECONDS", 25.0)),
+            requests: path("STREAM_REQUESTS", "requests.csv"),
+            drivers: path("STREAM_DRIVERS", "drivers.csv"),
+            speed: number("STREAM_SPEED", 60.0),
+            lasts: Duration::from_secs_f64(number("STREAM_SECONDS", 25.0)),
         }
     }
 }
