@@ -208,7 +208,14 @@ async fn decide_window(
         may_claim: &may_claim,
         give_up: deadline.into(),
     };
-    let claimed = claim_and_repair(claims, &decided, deadline).await?;
+    let claimed = match claim_and_repair(claims, &decided, deadline).await {
+        Ok(claimed) => claimed,
+        Err(error) => {
+            // decided all the same: the record tells it, though somebody else seals
+            record(context, seq, &decided, BTreeSet::new(), None);
+            return Err(error);
+        }
+    };
     let report = DecidedWindow {
         source: decided.source(),
         cause: decided.batch.is_err().then_some("solver_failed"),
@@ -234,7 +241,8 @@ async fn decide_window(
         context.level.sealed(report.source);
     }
     // what was claimed is claimed, whoever sealed
-    record(context, seq, &decided, claimed);
+    let Claimed { lost, repaired, .. } = claimed;
+    record(context, seq, &decided, lost, repaired.as_ref());
     sealed.map(|_| ())
 }
 
@@ -311,11 +319,17 @@ async fn claim_and_repair(
     Ok(claimed)
 }
 
-fn record(context: &RegionContext, seq: WindowSeq, decided: &Decided, claimed: Claimed) {
+fn record(
+    context: &RegionContext,
+    seq: WindowSeq,
+    decided: &Decided,
+    lost: BTreeSet<RequestId>,
+    repaired: Option<&WindowDecision>,
+) {
     let Some(recorder) = &context.recorder else {
         return;
     };
-    let lost: Vec<RequestId> = claimed.lost.into_iter().collect();
+    let lost: Vec<RequestId> = lost.into_iter().collect();
     recorder.window(WindowEntry {
         region: &context.region,
         window_seq: Some(seq),
@@ -327,7 +341,7 @@ fn record(context: &RegionContext, seq: WindowSeq, decided: &Decided, claimed: C
         snapshot: &decided.snapshot,
         decision: decided.first(),
         claim_lost: &lost,
-        repaired: claimed.repaired.as_ref(),
+        repaired,
     });
 }
 
