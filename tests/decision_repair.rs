@@ -20,7 +20,7 @@ use kheya::{
     domain::{DriverId, RequestId},
     eta::StraightLine,
 };
-use kheya_solver::{Budget, Options};
+use kheya_solver::{Budget, Options, Status};
 use proptest::prelude::*;
 
 fn decide(parts: &WindowParts) -> Batch {
@@ -148,7 +148,7 @@ fn who_was_outbid_may_get_a_car_that_a_lost_claim_did_not_cost() {
 #[test]
 fn a_repair_cut_by_its_budget_is_still_valid() {
     let riders = (0..60).map(|n| request(&format!("r{n:02}"), f64::from(n * n % 97) * 10.0));
-    let cars = (0..40).map(|n| driver(&format!("d{n:02}"), f64::from(n * n % 89) * 10.0));
+    let cars = (0..80).map(|n| driver(&format!("d{n:02}"), f64::from(n * n % 89) * 10.0));
     let parts = window(riders.collect(), cars.collect());
     let batch = decide(&parts);
     let lost = some_of(&batch.decision, 0.5, 3);
@@ -158,6 +158,10 @@ fn a_repair_cut_by_its_budget_is_still_valid() {
         ..Options::default()
     };
     let Repaired { decision, .. } = repair(&parts.snapshot(), &batch, &lost, &options).unwrap();
+    // the cut is told, although the first solve was optimal
+    let status = |decision: &WindowDecision| decision.solve.as_ref().unwrap().status;
+    assert_eq!(status(&batch.decision), Status::Optimal);
+    assert_eq!(status(&decision), Status::Feasible);
     let used: BTreeSet<&DriverId> = decision.assignments.iter().map(|a| &a.driver_id).collect();
     assert_eq!(used.len(), decision.assignments.len());
     assert_eq!(decision.assignments.len() + decision.unmatched.len(), 60);

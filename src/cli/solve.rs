@@ -19,6 +19,7 @@ use crate::{
         decide_batch, read_window,
     },
     eta::StraightLine,
+    replay::quantile,
 };
 
 /// Arguments of `kheya solve`.
@@ -288,10 +289,11 @@ fn repeat(times: u32, mut solve: impl FnMut() -> Result<(), Failure>) -> Result<
     Ok(())
 }
 
-fn least_and_median(mut times: Vec<Duration>) -> (f64, f64) {
-    times.sort_unstable();
-    let at = |i: usize| times.get(i).map_or(0.0, |&time| ms(time));
-    (at(0), at(times.len() / 2))
+fn least_and_median(times: Vec<Duration>) -> (f64, f64) {
+    let mut times: Vec<f64> = times.into_iter().map(ms).collect();
+    times.sort_unstable_by(f64::total_cmp);
+    let at = |q| quantile(&times, q).unwrap_or_default();
+    (at(0.0), at(0.5))
 }
 
 fn ms(duration: Duration) -> f64 {

@@ -1,5 +1,5 @@
-//! Logs: structured lines on stderr, as text or JSON. Region and window stand in spans, so each line
-//! of theirs has them.
+//! Logs: structured lines on stderr, as text or JSON. A line about a region or a window names it in
+//! the fields `region` and `window_seq`.
 
 use tracing_subscriber::{EnvFilter, layer::SubscriberExt as _, util::SubscriberInitExt as _};
 
