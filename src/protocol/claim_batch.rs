@@ -9,7 +9,7 @@ use super::{
     mutation::Mutation,
     outbox::Source,
     region::Region,
-    request::RequestState,
+    request::{Fingerprint, RequestState},
     rules::{MAX_BATCHES_A_WINDOW, MAX_PAIRS_A_BATCH},
     window::{Holder, Owner, WindowRefusal},
 };
@@ -91,6 +91,23 @@ pub struct BatchAnswer {
     pub outcomes: Vec<PairOutcome>,
 }
 
+/// An answered batch, kept so that its repeat gets the first answer, and another batch under its
+/// number none.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct KeptBatch {
+    /// The hash of the pairs.
+    pub(crate) pairs: Fingerprint,
+    /// What was answered.
+    pub(crate) answer: Arc<BatchAnswer>,
+}
+
+impl ClaimBatch {
+    /// The hash of the pairs: tells a repeat from another batch under the same number.
+    pub fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of_value(&self.pairs)
+    }
+}
+
 impl Region {
     /// Claims pairs for a window, each for itself, all in one step.
     pub(crate) fn claim_batch(
@@ -102,10 +119,15 @@ impl Region {
             return Err(WindowRefusal::TooLarge);
         }
         let window = self.owned(batch.window_seq, batch.owner, now)?;
+        let pairs = batch.fingerprint();
         if let Some(first) = window.batches.get(&batch.batch_no)
             && !self.has(Mutation::RepeatBatchRuns)
         {
-            return Ok(Arc::clone(first));
+            return if first.pairs == pairs {
+                Ok(Arc::clone(&first.answer))
+            } else {
+                Err(WindowRefusal::OtherPairs)
+            };
         }
         if window.batches.len() >= MAX_BATCHES_A_WINDOW {
             return Err(WindowRefusal::TooLarge);
@@ -133,7 +155,12 @@ impl Region {
         let answer = Arc::new(BatchAnswer { outcomes });
         if let Some(window) = self.windows.get_mut(&batch.window_seq) {
             window.claimed += claimed as u32;
-            window.batches.insert(batch.batch_no, Arc::clone(&answer));
+            window.next_batch = window.next_batch.max(batch.batch_no.saturating_add(1));
+            let kept = KeptBatch {
+                pairs,
+                answer: Arc::clone(&answer),
+            };
+            window.batches.insert(batch.batch_no, kept);
         }
         Ok(answer)
     }

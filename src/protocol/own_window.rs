@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     claim::Pair,
-    claim_batch::{BatchAnswer, PairLoss, PairOutcome},
+    claim_batch::{BatchAnswer, KeptBatch, PairLoss, PairOutcome},
     due::DueKey,
     mutation::Mutation,
     outbox::Source,
@@ -43,7 +43,7 @@ pub enum OwnPhase {
 }
 
 /// An own window as the region keeps it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct OwnWindow {
     /// The hash of the body.
     pub fingerprint: Fingerprint,
@@ -52,7 +52,7 @@ pub struct OwnWindow {
     /// Claimed for it so far, whoever worked on it.
     pub claimed: Vec<OwnClaimed>,
     /// The answers to its present runner's claim batches.
-    pub batches: BTreeMap<u32, Arc<BatchAnswer>>,
+    pub(crate) batches: BTreeMap<u32, KeptBatch>,
 }
 
 /// A pair that was claimed for an own window.
@@ -134,6 +134,9 @@ pub enum OwnRefusal {
     /// More pairs or batches than one step or window may have.
     #[error("a batch has at most 250 pairs, a window at most 64 batches")]
     TooLarge,
+    /// The number of the batch was used for other pairs.
+    #[error("the batch number was used for other pairs")]
+    OtherPairs,
 }
 
 /// A pair of an own window. The request comes along: an unmatched one leaves no record.
@@ -173,6 +176,13 @@ pub struct FinishOwnWindow {
     pub runner: Nonce,
     /// The answer's bytes.
     pub result: Arc<str>,
+}
+
+impl ClaimOwnBatch {
+    /// The hash of the pairs: tells a repeat from another batch under the same number.
+    pub fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of_value(&self.pairs)
+    }
 }
 
 impl Region {
@@ -252,8 +262,13 @@ impl Region {
             return Err(OwnRefusal::TooLarge);
         }
         let window = self.running_own(&batch.window_id, batch.runner, now)?;
+        let pairs = batch.fingerprint();
         if let Some(first) = window.batches.get(&batch.batch_no) {
-            return Ok(Arc::clone(first));
+            return if first.pairs == pairs {
+                Ok(Arc::clone(&first.answer))
+            } else {
+                Err(OwnRefusal::OtherPairs)
+            };
         }
         if window.batches.len() >= MAX_BATCHES_A_WINDOW {
             return Err(OwnRefusal::TooLarge);
@@ -283,7 +298,11 @@ impl Region {
         let answer = Arc::new(BatchAnswer { outcomes });
         if let Some(window) = self.own_windows.get_mut(&batch.window_id) {
             window.claimed.append(&mut claimed);
-            window.batches.insert(batch.batch_no, Arc::clone(&answer));
+            let kept = KeptBatch {
+                pairs,
+                answer: Arc::clone(&answer),
+            };
+            window.batches.insert(batch.batch_no, kept);
         }
         Ok(answer)
     }

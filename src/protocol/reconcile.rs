@@ -237,14 +237,12 @@ impl Region {
         let seen: Vec<(DriverId, bool)> = self
             .drivers
             .range((from, Bound::Unbounded))
-            .take(MAX_SWEPT_A_STEP)
-            .map(|(id, record)| {
-                let untold = record.claim.as_ref().is_some_and(|claim| {
-                    claim.generation != self.generation
-                        && matches!(claim.phase, ClaimPhase::OnTrip { .. })
-                });
-                (id.clone(), untold)
+            .filter_map(|(id, record)| {
+                let claim = record.claim.as_ref()?;
+                let untold = claim.generation != self.generation;
+                matches!(claim.phase, ClaimPhase::OnTrip { .. }).then(|| (id.clone(), untold))
             })
+            .take(MAX_SWEPT_A_STEP)
             .collect();
         self.reconciling = if seen.len() < MAX_SWEPT_A_STEP {
             Reconciling::Idle

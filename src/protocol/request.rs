@@ -87,6 +87,12 @@ impl Fingerprint {
     pub fn of(body: &[u8]) -> Self {
         Self(xxhash_rust::xxh3::xxh3_128(body))
     }
+
+    /// Of a value's JSON.
+    pub(crate) fn of_value(value: &impl Serialize) -> Self {
+        // made of strings and finite numbers: it always has a JSON form
+        Self::of(&serde_json::to_vec(value).unwrap_or_default())
+    }
 }
 
 impl RequestDraft {
@@ -108,8 +114,7 @@ impl RequestDraft {
 
     /// The fingerprint of what was sent, before defaults are filled in.
     pub fn fingerprint(&self) -> Fingerprint {
-        // a draft is made of strings and finite numbers: it always has a JSON form
-        Fingerprint::of(&serde_json::to_vec(self).unwrap_or_default())
+        Fingerprint::of_value(self)
     }
 }
 

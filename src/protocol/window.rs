@@ -5,12 +5,12 @@
 //! however many are left. This needs windows to be decided in order: only the oldest unsealed one
 //! can be taken.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use super::{
-    claim_batch::BatchAnswer,
+    claim_batch::KeptBatch,
     due::DueKey,
     mutation::Mutation,
     region::Region,
@@ -107,8 +107,11 @@ pub struct WindowRecord {
     pub phase: WindowPhase,
     /// Pairs claimed for it so far, whoever owned it.
     pub claimed: u32,
-    /// The answers to its present owner's claim batches.
-    pub batches: BTreeMap<u32, Arc<BatchAnswer>>,
+    /// Number over every claim batch of its present owner.
+    pub next_batch: u32,
+    /// The answers to its present owner's claim batches; the region's own, not told to readers.
+    #[serde(skip)]
+    pub(crate) batches: BTreeMap<u32, KeptBatch>,
 }
 
 impl WindowRecord {
@@ -177,6 +180,9 @@ pub enum WindowRefusal {
     /// More pairs or batches than one step or window may have.
     #[error("a batch has at most 250 pairs, a window at most 64 batches")]
     TooLarge,
+    /// The number of the batch was used for other pairs.
+    #[error("the batch number was used for other pairs")]
+    OtherPairs,
 }
 
 impl Region {
@@ -210,6 +216,7 @@ impl Region {
                 arrivals: 0,
                 phase: WindowPhase::Open,
                 claimed: 0,
+                next_batch: 0,
                 batches: BTreeMap::new(),
             },
         );
@@ -323,6 +330,7 @@ impl Region {
                 at_ms: now.ms(),
             };
             window.batches.clear();
+            window.next_batch = 0;
         }
         self.sweep_due(now);
         let window = self

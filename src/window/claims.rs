@@ -8,7 +8,7 @@ use crate::{
     decision::Assignment,
     domain::{CostMs, DurationMs, RegionId, RequestId, WindowSeq},
     protocol::{
-        BatchAnswer, ClaimBatch, ClaimPair, Owner, PairOutcome, WindowRecord, WindowRefusal,
+        BatchAnswer, ClaimBatch, ClaimPair, Owner, PairOutcome, WindowRefusal,
         rules::MAX_PAIRS_A_BATCH,
     },
     store::{Store, StoreError},
@@ -29,14 +29,6 @@ pub(super) enum ClaimError {
     /// The store gave no answer in time.
     #[error(transparent)]
     Store(#[from] StoreError),
-}
-
-/// The number of an owner's next batch in a window that it may have worked on before.
-pub(super) fn next_batch(window: &WindowRecord) -> u32 {
-    window
-        .batches
-        .last_key_value()
-        .map_or(0, |(last, _)| last + 1)
 }
 
 /// What became of each request's pair.

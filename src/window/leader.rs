@@ -12,7 +12,7 @@ use kheya_solver::{Budget, Method, Options};
 use tokio::{sync::watch, task::spawn_blocking, time::sleep};
 
 use super::{
-    claims::{ClaimError, Claims, Outcomes, next_batch},
+    claims::{ClaimError, Claims, Outcomes},
     decider::Decider,
     level::ServedLevel,
     report::{DecidedWindow, PhaseTimes},
@@ -204,7 +204,7 @@ async fn decide_window(
         region: &context.region,
         window_seq: seq,
         owner: window.owner,
-        next_batch: next_batch(&window.window),
+        next_batch: window.window.next_batch,
         may_claim: &may_claim,
         give_up: deadline.into(),
     };

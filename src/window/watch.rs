@@ -11,7 +11,7 @@ use tokio::{
 };
 
 use super::{
-    claims::{Claims, Outcomes, next_batch},
+    claims::{Claims, Outcomes},
     leader::{RegionContext, Taken, WindowError, lost_requests, seal_window, take, until},
     report::{DecidedWindow, PhaseTimes},
     snapshot::window_snapshot,
@@ -158,7 +158,7 @@ async fn take_over(context: &RegionContext, missed: WindowSignal) -> Result<(), 
         region: &context.region,
         window_seq: missed.seq,
         owner: window.owner,
-        next_batch: next_batch(&window.window),
+        next_batch: window.window.next_batch,
         may_claim: &|| true,
         give_up: (claiming + ASK_FOR).into(),
     };

@@ -87,6 +87,8 @@ async fn refused(app: &AppState, region: &RegionId, error: OwnWindowError) -> Pr
         OwnRefusal::Paused => Problem::new(Code::Paused, "ops paused the intake of this region"),
         OwnRefusal::RegionFull => Problem::new(Code::RegionFull, detail),
         OwnRefusal::TooLarge => Problem::too_large(detail),
+        // this node numbers its batches itself: it never comes to that
+        OwnRefusal::OtherPairs => Problem::internal(&detail),
     }
 }
 

@@ -284,11 +284,17 @@ async fn a_repeated_batch_gets_the_first_answer(world: &World<'_>) {
         .unwrap();
     world.wait(100).await;
     let again = store
-        .claim_batch(&world.region, batch)
+        .claim_batch(&world.region, batch.clone())
         .await
         .unwrap()
         .unwrap();
     assert_eq!(first, again);
+    let others = ClaimBatch {
+        pairs: vec![pair("r", "e")],
+        ..batch
+    };
+    let refused = store.claim_batch(&world.region, others).await.unwrap();
+    assert_eq!(refused, Err(WindowRefusal::OtherPairs));
     assert_eq!(
         world.story("r").await,
         [EventType::Requested, EventType::Assigned]
