@@ -94,7 +94,7 @@ pub struct BatchAnswer {
 /// An answered batch, kept so that its repeat gets the first answer, and another batch under its
 /// number none.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct KeptBatch {
+pub(crate) struct KeptBatch {
     /// The hash of the pairs.
     pub(crate) pairs: Fingerprint,
     /// What was answered.
