@@ -33,6 +33,11 @@ impl Cell {
         )
     }
 
+    /// A cell of its H3 index.
+    pub(crate) const fn of_index(index: u64) -> Self {
+        Self(index)
+    }
+
     /// The H3 index as a number.
     pub const fn get(self) -> u64 {
         self.0

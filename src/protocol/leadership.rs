@@ -85,6 +85,8 @@ pub enum LeadershipRefusal {
         epoch: Epoch,
         /// End of its lease.
         until_ms: UnixMs,
+        /// How long that is from now, for those whose clock is another.
+        left_ms: DurationMs,
     },
     /// The leadership is over: stop at once.
     #[error("the leadership is over")]
@@ -121,6 +123,7 @@ impl Region {
                     node: leader.node.clone(),
                     epoch: self.leadership.epoch,
                     until_ms: leader.until_ms,
+                    left_ms: leader.until_ms - now.ms(),
                 });
             }
         }

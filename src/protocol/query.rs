@@ -240,45 +240,12 @@ impl Region {
 
     fn request_view(&self, id: &RequestId) -> Option<RequestView> {
         let record = self.requests.get(id)?;
-        Some(RequestView {
-            id: id.clone(),
-            state: record.state,
-            attempts: record.attempts,
-            requested_at_ms: record.requested_at_ms,
-            deadline_ms: record.deadline_ms,
-            assignment: self.assignment(record),
-            ended_at_ms: record.ended_at_ms,
-            draft: record.draft.clone(),
-        })
-    }
-
-    fn assignment(&self, record: &RequestRecord) -> Option<AssignmentView> {
-        if !matches!(
-            record.state,
-            RequestState::Assigned | RequestState::Confirmed
-        ) {
-            return None;
-        }
-        let trace = record.claims.last()?;
-        let claim = self
-            .drivers
-            .get(&trace.driver_id)
-            .and_then(|driver| driver.claim.as_ref())
-            .filter(|claim| claim.fence == trace.fence);
-        let lease = claim.and_then(|claim| match claim.phase {
-            ClaimPhase::Offered {
-                lease_until_ms,
-                lease_ms,
-            } => Some((lease_until_ms, lease_ms)),
-            ClaimPhase::OnTrip { .. } => None,
-        });
-        Some(AssignmentView {
-            driver_id: trace.driver_id.clone(),
-            fence: trace.fence,
-            eta: claim.map(|claim| claim.eta),
-            lease_until_ms: lease.map(|(until, _)| until),
-            lease_ms: lease.map(|(_, length)| length),
-        })
+        let holder = record
+            .claims
+            .last()
+            .and_then(|trace| self.drivers.get(&trace.driver_id));
+        let claim = holder.and_then(|driver| driver.claim.as_ref());
+        Some(request_view(id, record, claim))
     }
 
     fn requests_page(
@@ -353,7 +320,51 @@ fn page<'a, Id: Clone + 'a, T: 'a>(
     (found, None)
 }
 
-fn driver_view(id: &DriverId, record: &DriverRecord, now: UnixMs) -> DriverView {
+/// A request as readers see it; `claim` is that of the driver it was given last.
+pub(crate) fn request_view(
+    id: &RequestId,
+    record: &RequestRecord,
+    claim: Option<&Claim>,
+) -> RequestView {
+    RequestView {
+        id: id.clone(),
+        state: record.state,
+        attempts: record.attempts,
+        requested_at_ms: record.requested_at_ms,
+        deadline_ms: record.deadline_ms,
+        assignment: assignment(record, claim),
+        ended_at_ms: record.ended_at_ms,
+        draft: record.draft.clone(),
+    }
+}
+
+fn assignment(record: &RequestRecord, claim: Option<&Claim>) -> Option<AssignmentView> {
+    if !matches!(
+        record.state,
+        RequestState::Assigned | RequestState::Confirmed
+    ) {
+        return None;
+    }
+    let trace = record.claims.last()?;
+    let claim = claim.filter(|claim| claim.fence == trace.fence);
+    let lease = claim.and_then(|claim| match claim.phase {
+        ClaimPhase::Offered {
+            lease_until_ms,
+            lease_ms,
+        } => Some((lease_until_ms, lease_ms)),
+        ClaimPhase::OnTrip { .. } => None,
+    });
+    Some(AssignmentView {
+        driver_id: trace.driver_id.clone(),
+        fence: trace.fence,
+        eta: claim.map(|claim| claim.eta),
+        lease_until_ms: lease.map(|(until, _)| until),
+        lease_ms: lease.map(|(_, length)| length),
+    })
+}
+
+/// A driver as readers see it.
+pub(crate) fn driver_view(id: &DriverId, record: &DriverRecord, now: UnixMs) -> DriverView {
     let state = match record.claim.as_ref().map(|claim| claim.phase) {
         Some(ClaimPhase::Offered { .. }) => DriverState::Offered,
         Some(ClaimPhase::OnTrip { .. }) => DriverState::OnTrip,

@@ -82,6 +82,17 @@ pub struct ReportBody {
     pub snapshot_hash: Option<Arc<str>>,
 }
 
+impl ReportBody {
+    /// Of a window that nobody came to decide.
+    pub fn undecided() -> Self {
+        Self {
+            source: ReportSource::None,
+            cause: Some("no_decider".into()),
+            ..Self::default()
+        }
+    }
+}
+
 /// The report of a sealed window: what the store knows, and what the decider told.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct WindowReport {

@@ -14,7 +14,7 @@ use super::{
     due::DueKey,
     mutation::Mutation,
     region::Region,
-    report::{ReportBody, ReportSource},
+    report::ReportBody,
     request::IntakePlace,
     rules::MAX_UNSEALED_WINDOWS,
 };
@@ -383,12 +383,7 @@ impl Region {
     /// More windows wait than may: the oldest ends undecided, and what it held carries over.
     fn seal_by_nobody(&mut self, now: StoreTime) {
         if let Some((&seq, _)) = self.windows.first_key_value() {
-            let body = ReportBody {
-                source: ReportSource::None,
-                cause: Some("no_decider".into()),
-                ..ReportBody::default()
-            };
-            self.write_seal(seq, None, body, None, now);
+            self.write_seal(seq, None, ReportBody::undecided(), None, now);
         }
     }
 }

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use super::recorder::{Recorder, is_input};
 use crate::{
-    domain::RegionId,
+    domain::{DurationMs, NodeId, RegionId},
     protocol::{Answer, Command, Query, Reply},
     store::{Clock, RegionSignal, Store, StoreFuture},
 };
@@ -76,5 +76,9 @@ impl<S: Store> Store for RecordingStore<S> {
 
     fn watch_regions(&self) -> watch::Receiver<usize> {
         self.store.watch_regions()
+    }
+
+    fn alive<'a>(&'a self, node: &'a NodeId, life: DurationMs) -> StoreFuture<'a, Vec<NodeId>> {
+        self.store.alive(node, life)
     }
 }

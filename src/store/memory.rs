@@ -16,7 +16,7 @@ use super::{
 #[cfg(any(test, feature = "mutants"))]
 use crate::protocol::Mutation;
 use crate::{
-    domain::{Generation, RegionId},
+    domain::{DurationMs, Generation, NodeId, RegionId},
     protocol::{Answer, Command, Query, Region, Reply, RulesError, StoreContext, WindowPhase},
 };
 
@@ -217,10 +217,15 @@ impl Store for MemoryStore {
     fn watch_regions(&self) -> watch::Receiver<usize> {
         self.count.subscribe()
     }
+
+    fn alive<'a>(&'a self, node: &'a NodeId, _: DurationMs) -> StoreFuture<'a, Vec<NodeId>> {
+        Box::pin(async move { Ok(vec![node.clone()]) })
+    }
 }
 
 fn signal_of(region: &Region) -> RegionSignal {
     RegionSignal {
+        lost: false,
         generation: region.generation(),
         last_event: region.last_event(),
         window: region.windows().next().map(|window| WindowSignal {

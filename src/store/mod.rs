@@ -9,18 +9,21 @@ pub mod clock;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 pub mod memory;
+pub mod redis;
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use crate::{
-    domain::{EventId, Generation, RegionId, UnixMs, WindowSeq},
+    domain::{DurationMs, EventId, Generation, NodeId, RegionId, UnixMs, WindowSeq},
     protocol::{Answer, Command, Query, RegionRules, Reply, RulesError},
 };
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use memory::MemoryStore;
+pub use redis::RedisStore;
 
 /// What a store call gives, in time.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
@@ -47,8 +50,11 @@ pub enum StoreError {
 }
 
 /// What changed last in a region: enough to know that it is time to read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RegionSignal {
+    /// The region could not be looked at lately; the rest is as it was seen last.
+    #[serde(skip)]
+    pub lost: bool,
     /// The life of the data.
     pub generation: Generation,
     /// The newest event.
@@ -60,7 +66,7 @@ pub struct RegionSignal {
 }
 
 /// The oldest unsealed window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowSignal {
     /// Its number.
     pub seq: WindowSeq,
@@ -139,4 +145,11 @@ pub trait Store: Send + Sync {
 
     /// Follows the number of regions: a change says that a region came to be.
     fn watch_regions(&self) -> watch::Receiver<usize>;
+
+    /// Tells that `node` is alive for `life` from now on (zero: it leaves), and who else is, by
+    /// name. A store of one process knows no other node.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn alive<'a>(&'a self, node: &'a NodeId, life: DurationMs) -> StoreFuture<'a, Vec<NodeId>>;
 }

@@ -23,7 +23,7 @@ use crate::{
     decision::{Batch, WindowDecision, WindowSnapshot, decide_oldest_first, repair},
     domain::{RegionId, RequestId, UnixMs, WindowSeq},
     eta::StraightLine,
-    leadership::Lead,
+    leadership::{Duty, Lead},
     protocol::{
         PairOutcome, ReportSource, Seal, Snapshot, TakeWindow, TakenWindow, Taker, WindowRefusal,
         WindowReport,
@@ -42,6 +42,8 @@ pub(super) struct RegionContext {
     pub(super) clock: Arc<dyn Clock>,
     /// Where decided windows are recorded.
     pub(super) recorder: Option<Recorder>,
+    /// What this node is to do for the region.
+    pub(super) duty: Arc<Duty>,
     /// How the region was served last.
     pub(super) level: Arc<ServedLevel>,
 }
@@ -102,7 +104,10 @@ pub(super) async fn lead(
             (Some(lead), Some(window)) => {
                 let wait = until(&*context.clock, window.closes_at_ms);
                 if wait.is_zero() {
-                    match decide_window(&context, &held, lead, window.seq).await {
+                    context.duty.decide(true);
+                    let decided = decide_window(&context, &held, lead, window.seq).await;
+                    context.duty.decide(false);
+                    match decided {
                         Ok(()) => continue,
                         // somebody else has it: the signal tells when it is sealed
                         Err(WindowError::Refused(WindowRefusal::WindowLost)) => LOOK_AGAIN,

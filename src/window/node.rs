@@ -1,7 +1,7 @@
 //! A node: looks after every region of its store, leads those it can.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
     thread,
     time::{Duration, Instant},
@@ -17,9 +17,9 @@ use super::{
     watch as missed,
 };
 use crate::{
-    domain::{NodeId, RegionId, WindowSeq},
+    domain::{DurationMs, NodeId, RegionId, WindowSeq},
     http::{Level, OwnWindowCall, OwnWindowFuture, WindowRuntime},
-    leadership::{self, Lead, LeaseTimes},
+    leadership::{self, Duty, Lead, LeaseTimes, share_of},
     record::Recorder,
     store::{Clock, RegionSignal, Store},
 };
@@ -76,12 +76,17 @@ fn own_thread(
 
 /// What a node knows of a region it serves.
 struct Served {
+    duty: Arc<Duty>,
     lead: watch::Receiver<Option<Lead>>,
     level: Arc<ServedLevel>,
 }
 
-/// Time between two looks for regions that another node's calls brought about.
-const LOOK_FOR_REGIONS: Duration = Duration::from_secs(1);
+/// Time between two looks for regions that another node's calls brought about, and for nodes.
+const LOOK_AROUND: Duration = Duration::from_secs(1);
+
+/// How long a node counts as alive that is not heard of: three looks, and less than a lease, so
+/// that its share is spread anew when its leaderships end.
+const LIFE: DurationMs = DurationMs::new(3_000);
 
 impl Node {
     /// Starts a node on the present runtime, its watch on a thread and runtime of its own.
@@ -173,19 +178,39 @@ impl Node {
     }
 
     async fn follow_regions(&self, runtimes: &Runtimes, mut stop: watch::Receiver<bool>) {
-        let mut count = self.options.store.watch_regions();
+        let NodeOptions { node, store, .. } = &self.options;
+        let mut count = store.watch_regions();
+        // alone until the others are heard of
+        let mut nodes = BTreeSet::from([node.clone()]);
         while !*stop.borrow() {
             count.borrow_and_update();
-            if let Ok(regions) = self.options.store.regions().await {
+            if let Ok(regions) = store.regions().await {
                 for region in regions {
                     self.serve_region(region, runtimes).await;
                 }
             }
+            // while nobody can be heard of, the shares stay as they were
+            if let Ok(alive) = store.alive(node, LIFE).await {
+                nodes = alive.into_iter().chain([node.clone()]).collect();
+            }
+            self.take_share(&nodes);
             tokio::select! {
                 changed = count.changed() => if changed.is_err() { return },
-                () = tokio::time::sleep(LOOK_FOR_REGIONS) => {}
+                () = tokio::time::sleep(LOOK_AROUND) => {}
                 _ = stop.changed() => {}
             }
+        }
+        // the others need not wait until this node is missed
+        let _ = store.alive(node, DurationMs::ZERO).await;
+    }
+
+    /// Wants the regions that are this node's share among `nodes`.
+    fn take_share(&self, nodes: &BTreeSet<NodeId>) {
+        let served = self.served.lock();
+        let regions: BTreeSet<RegionId> = served.keys().cloned().collect();
+        let share = share_of(&self.options.node, &regions, nodes);
+        for (region, served) in served.iter() {
+            served.duty.want(share.contains(region));
         }
     }
 
@@ -198,12 +223,14 @@ impl Node {
         };
         let held = Arc::new(watch::Sender::new(None));
         let level = Arc::new(ServedLevel::default());
+        let duty = Arc::new(Duty::default());
         let served = Served {
+            duty: duty.clone(),
             lead: held.subscribe(),
             level: level.clone(),
         };
         self.served.lock().insert(region.clone(), served);
-        self.spawn_tasks(region, signal, held, level, runtimes);
+        self.spawn_tasks(region, signal, held, duty, level, runtimes);
     }
 
     fn spawn_tasks(
@@ -211,6 +238,7 @@ impl Node {
         region: RegionId,
         signal: watch::Receiver<RegionSignal>,
         held: Arc<watch::Sender<Option<Lead>>>,
+        duty: Arc<Duty>,
         level: Arc<ServedLevel>,
         runtimes: &Runtimes,
     ) {
@@ -228,6 +256,7 @@ impl Node {
             decider: decider.clone(),
             clock: clock.clone(),
             recorder: recorder.clone(),
+            duty: duty.clone(),
             level,
         };
         let stop = || self.stop.subscribe();
@@ -237,11 +266,13 @@ impl Node {
             held.subscribe(),
             stop(),
         ));
+        let leads = held.subscribe();
         runtimes.lease.spawn(leadership::hold(
             store.clone(),
             region,
             node.clone(),
             *times,
+            duty,
             held,
             stop(),
         ));
@@ -252,7 +283,7 @@ impl Node {
         ));
         runtimes
             .watch
-            .spawn(missed::sweep_due(context, signal, stop()));
+            .spawn(missed::sweep_due(context, signal, leads, stop()));
     }
 }
 

@@ -22,18 +22,21 @@ use crate::{
     domain::{DriverId, RequestId},
     eta::StraightLine,
     http::Level,
-    leadership::draw_nonce,
+    leadership::{Lead, draw_nonce},
     protocol::{PairOutcome, ReportSource, Seal, Snapshot, Sweep, TakenWindow, Taker},
     record::{WindowEntry, WindowSource},
-    store::{RegionSignal, StoreError, WindowSignal},
+    store::{RegionSignal, WindowSignal},
     telemetry,
 };
 
 /// Time between two sweeps of a region with something due.
 const SWEEP_EVERY: Duration = Duration::from_millis(500);
 
-/// Time between two looks at a region as a whole, for its gauges.
+/// Time between two looks at a region as a whole, for its gauges, by its leader.
 const GAUGES_EVERY: Duration = Duration::from_secs(5);
+
+/// The same by a node that does not lead it: reading a region costs as much as its drivers.
+const GAUGES_EVERY_OTHERWISE: Duration = Duration::from_secs(30);
 
 /// Longest sleep before looking again, so that a clock that jumps is noticed.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -79,6 +82,7 @@ pub(super) async fn take_over_missed(
 pub(super) async fn sweep_due(
     context: RegionContext,
     signal: watch::Receiver<RegionSignal>,
+    held: watch::Receiver<Option<Lead>>,
     mut stop: watch::Receiver<bool>,
 ) {
     let mut gauges_due = Instant::now();
@@ -86,7 +90,12 @@ pub(super) async fn sweep_due(
     let offset = draw_nonce().get() % SWEEP_EVERY.as_millis() as u64;
     sleep(Duration::from_millis(offset)).await;
     while !*stop.borrow() {
-        let due = signal.borrow().next_due_ms;
+        let RegionSignal {
+            lost,
+            next_due_ms: due,
+            ..
+        } = *signal.borrow();
+        context.level.store_reached(!lost);
         if due.is_some_and(|due| until(&*context.clock, due).is_zero()) {
             // a full step may have left more; the next one comes at once, but not for ever
             for _ in 0..40 {
@@ -101,9 +110,16 @@ pub(super) async fn sweep_due(
             }
         }
         if Instant::now() >= gauges_due {
-            gauges_due = Instant::now() + GAUGES_EVERY;
+            let leads = held.borrow().is_some();
+            gauges_due = Instant::now()
+                + if leads {
+                    GAUGES_EVERY
+                } else {
+                    GAUGES_EVERY_OTHERWISE
+                };
             tell_gauges(&context).await;
         }
+        tell_level(&context);
         tokio::select! {
             () = sleep(SWEEP_EVERY) => {}
             _ = stop.changed() => {}
@@ -111,22 +127,23 @@ pub(super) async fn sweep_due(
     }
 }
 
-/// Tells what the region holds at present, and whether its store can be reached.
+/// Tells what the region holds at present.
 async fn tell_gauges(context: &RegionContext) {
     match context.store.overview(&context.region).await {
         Ok(view) => {
-            context.level.store_reached(true);
             // another node may have sealed the last one
             if let Some(last) = &view.last_window {
                 context.level.sealed(last.body.source);
             }
             telemetry::overview(&context.region, &view);
         }
-        Err(StoreError::Unavailable(_) | StoreError::OutcomeUnknown(_)) => {
-            context.level.store_reached(false);
+        Err(error) => {
+            tracing::debug!(region = %context.region, %error, "region not read");
         }
-        Err(_) => {}
     }
+}
+
+fn tell_level(context: &RegionContext) {
     let level = match context.level.load() {
         Level::Batch => telemetry::Level::Batch,
         Level::BatchStraightLine => telemetry::Level::BatchStraightLine,

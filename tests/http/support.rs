@@ -89,6 +89,10 @@ impl Store for FickleStore {
     fn watch_regions(&self) -> watch::Receiver<usize> {
         self.inner.watch_regions()
     }
+
+    fn alive<'a>(&'a self, node: &'a NodeId, life: DurationMs) -> StoreFuture<'a, Vec<NodeId>> {
+        self.inner.alive(node, life)
+    }
 }
 
 /// A runtime that answers as it is told.

@@ -1,0 +1,346 @@
+//! Regions on Redis: one server, Sentinel or Cluster, shared by many nodes.
+//!
+//! Each command of the protocol is one Lua script (`lua/`), which reads the region, takes the step
+//! of [`crate::protocol`] and writes it, all at once and by the server's clock. The scripts are held
+//! against the pure steps by a differential test. A node keeps of a region only the generation that
+//! it knows and the signal that it saw last.
+//!
+//! What is promised rests on the server: `noeviction`, and on what it does not lose. Data loss is
+//! noticed by the replication id and by the generation that nodes know, and begins a quarantine.
+
+mod cell;
+mod keys;
+mod link;
+mod pings;
+mod read;
+mod registry;
+mod reply;
+mod scripts;
+mod stored;
+#[cfg(test)]
+mod tests;
+mod watching;
+mod wire;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use self::{
+    cell::Cell,
+    link::{CallError, Lane, Link},
+    scripts::{HEARTBEAT, SCRIPTS},
+    wire::{Fate, Missing, Told, WireError},
+};
+use super::{RegionSignal, Store, StoreError, StoreFuture, StoreOptions};
+use crate::{
+    domain::{DurationMs, NodeId, RegionId},
+    protocol::{Answer, Command, Query, Reply, RulesError},
+};
+
+pub use link::{
+    AddressError, LinkCounters, LinkError, LinkOptions, RedisAddress, ServerReport,
+};
+
+/// Why a Redis store cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The rules of new regions cannot stand together.
+    #[error(transparent)]
+    Rules(#[from] RulesError),
+    /// The server cannot be reached, or will not do.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// The thread for leadership calls could not be made.
+    #[error("a thread could not be made: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+/// Regions on Redis.
+pub struct RedisStore {
+    shared: Arc<Shared>,
+}
+
+/// What the store's tasks share.
+struct Shared {
+    link: Link,
+    /// Leadership calls have connections and a thread of their own: no other call delays a renewal.
+    lease: Link,
+    options: StoreOptions,
+    /// The rules of new regions, as scripts read them.
+    default_rules: String,
+    /// The regions that this node has met.
+    cells: ArcSwap<BTreeMap<RegionId, Arc<Cell>>>,
+    /// Held to add a cell; readers do without.
+    adding: Mutex<()>,
+    count: watch::Sender<usize>,
+    /// Turns true when the store is dropped.
+    stop: watch::Sender<bool>,
+}
+
+impl std::fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedisStore")
+            .field("regions", &self.shared.cells.load().len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for RedisStore {
+    fn drop(&mut self) {
+        self.shared.stop.send_replace(true);
+    }
+}
+
+/// A call that read nothing.
+fn unread(error: CallError) -> StoreError {
+    match error {
+        CallError::NotExecuted(why) | CallError::Unknown(why) => StoreError::Unavailable(why),
+        CallError::Refused(why) => StoreError::Broken(why),
+    }
+}
+
+impl From<CallError> for StoreError {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::NotExecuted(why) => Self::Unavailable(why),
+            CallError::Unknown(why) => Self::OutcomeUnknown(why),
+            CallError::Refused(why) => Self::Broken(why),
+        }
+    }
+}
+
+impl From<WireError> for StoreError {
+    fn from(error: WireError) -> Self {
+        Self::Broken(error.to_string().into())
+    }
+}
+
+impl RedisStore {
+    /// Connects and checks the server. Tells what about the server is not as it should be.
+    ///
+    /// # Errors
+    /// [`OpenError`]: the server cannot be reached, or would lose data by its configuration.
+    pub async fn open(
+        address: &RedisAddress,
+        options: StoreOptions,
+        link: LinkOptions,
+    ) -> Result<(Self, ServerReport), OpenError> {
+        options.check()?;
+        let lease = lease_link(address.clone(), link.clone()).await?;
+        let link = Link::connect(address, link).await?;
+        let report = link.check_server().await?;
+        let default_rules = serde_json::to_string(&options.rules).unwrap_or_default();
+        let shared = Arc::new(Shared {
+            link,
+            lease,
+            options,
+            default_rules,
+            cells: ArcSwap::default(),
+            adding: Mutex::new(()),
+            count: watch::Sender::new(0),
+            stop: watch::Sender::new(false),
+        });
+        tokio::spawn(watching::poll(
+            Arc::downgrade(&shared),
+            shared.stop.subscribe(),
+        ));
+        Ok((Self { shared }, report))
+    }
+
+    /// What the connections went through.
+    pub fn counters(&self) -> LinkCounters {
+        self.shared.link.counters()
+    }
+
+    /// Calls under way, of those that may be at once.
+    pub fn in_flight(&self) -> usize {
+        [Lane::Work, Lane::Read]
+            .into_iter()
+            .map(|lane| self.shared.link.in_flight(lane))
+            .sum()
+    }
+}
+
+/// Connections for leadership calls, on a thread that does nothing else.
+async fn lease_link(address: RedisAddress, options: LinkOptions) -> Result<Link, OpenError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let (connected, connecting) = tokio::sync::oneshot::channel();
+    std::thread::Builder::new()
+        .name("kheya-lease-io".into())
+        .spawn(move || {
+            runtime.block_on(async move {
+                let link = Link::connect(&address, options).await;
+                let _ = connected.send(link);
+                // the connections live on this thread as long as the process does
+                std::future::pending::<()>().await;
+            });
+        })?;
+    match connecting.await {
+        Ok(link) => Ok(link?),
+        Err(_) => Err(OpenError::Thread(std::io::Error::other(
+            "the thread ended",
+        ))),
+    }
+}
+
+/// Reads the reply to a command.
+type Decode<A> = fn(&Command, &[u8]) -> Result<Told<A>, WireError>;
+
+/// How often a command is sent again because the generation or the region was not what the node
+/// thought: once each.
+const SENT_AT_MOST: usize = 4;
+
+impl Shared {
+    /// The link for a command.
+    fn link_of(&self, command: &Command) -> (&Link, Lane) {
+        match command {
+            Command::Acquire(_) | Command::Renew(_) | Command::Resign(_) => {
+                (&self.lease, Lane::Lease)
+            }
+            _ => (&self.link, Lane::Work),
+        }
+    }
+
+    /// Runs a command's script once, as it is.
+    async fn run<A>(
+        &self,
+        cell: &Cell,
+        command: &Command,
+        defaults: bool,
+        decode: Decode<A>,
+    ) -> Result<Told<A>, StoreError> {
+        let known = cell
+            .known()
+            .map_or_else(String::new, |generation| generation.to_string());
+        let (rules, document) = if defaults {
+            (&*self.default_rules, &*self.options.document)
+        } else {
+            ("", "")
+        };
+        let creates: &[u8] = if command.creates_region() { b"1" } else { b"" };
+        let body = wire::encode(command)?;
+        let args = [
+            known.as_bytes(),
+            creates,
+            rules.as_bytes(),
+            document.as_bytes(),
+            &body,
+        ];
+        let (link, lane) = self.link_of(command);
+        let keys = cell.keys().all();
+        let reply = link.script(lane, SCRIPTS.of(command), &keys, &args).await?;
+        let reply = reply::bytes(&reply)?.ok_or(WireError::Missing("the reply of a script"))?;
+        Ok(decode(command, reply)?)
+    }
+
+    /// Executes a command, under the generation that holds now.
+    async fn execute<A>(
+        self: &Arc<Self>,
+        cell: &Arc<Cell>,
+        command: &Command,
+        decode: Decode<A>,
+    ) -> Result<A, StoreError> {
+        let mut defaults = false;
+        for _ in 0..SENT_AT_MOST {
+            let told = self.run(cell, command, defaults, decode).await?;
+            if let Some(signal) = told.signal {
+                cell.saw(told.now, signal);
+            }
+            match told.fate {
+                Fate::Answered(answer) => {
+                    if let Some(generation) = told.generation
+                        && cell.learn(generation)
+                    {
+                        // a region that nobody could find again must not be promised anything
+                        self.register_new(cell).await?;
+                    }
+                    return Ok(answer);
+                }
+                Fate::Changed(changed) => {
+                    tracing::warn!(
+                        region = %cell.region(),
+                        generation = changed.generation.get(),
+                        "the store began a new generation"
+                    );
+                    cell.learn(changed.generation);
+                    self.register_later(cell);
+                }
+                Fate::Missing(Missing::Defaults) => defaults = true,
+                Fate::Missing(Missing::Unknown) => return Err(StoreError::UnknownRegion),
+            }
+        }
+        Err(StoreError::Unavailable(
+            "the store's generation changes again and again".into(),
+        ))
+    }
+}
+
+impl Store for RedisStore {
+    fn apply<'a>(&'a self, region: &'a RegionId, command: Command) -> StoreFuture<'a, Answer> {
+        Box::pin(async move {
+            let shared = self.shared.clone();
+            let cell = shared.cell_for(region, command.creates_region()).await?;
+            // goes on to its end although the caller stops waiting
+            let running = tokio::spawn(async move {
+                match command {
+                    Command::Ping(pings) => pings::take_in(&shared, &cell, pings).await,
+                    command => shared.execute(&cell, &command, wire::decode).await,
+                }
+            });
+            match running.await {
+                Ok(answer) => answer,
+                Err(_) => Err(StoreError::OutcomeUnknown("the call died".into())),
+            }
+        })
+    }
+
+    fn query<'a>(&'a self, region: &'a RegionId, query: Query) -> StoreFuture<'a, Reply> {
+        Box::pin(async move { read::query(&self.shared, region, query).await })
+    }
+
+    fn regions(&self) -> StoreFuture<'_, Vec<RegionId>> {
+        Box::pin(async move { self.shared.registered().await })
+    }
+
+    fn watch<'a>(&'a self, region: &'a RegionId) -> StoreFuture<'a, watch::Receiver<RegionSignal>> {
+        Box::pin(async move {
+            let cell = self.shared.cell_for(region, false).await?;
+            if !cell.is_seen() {
+                self.shared.look(&cell).await?;
+            }
+            Ok(cell.subscribe())
+        })
+    }
+
+    fn watch_regions(&self) -> watch::Receiver<usize> {
+        self.shared.count.subscribe()
+    }
+
+    fn alive<'a>(
+        &'a self,
+        node: &'a NodeId,
+        life: DurationMs,
+    ) -> StoreFuture<'a, Vec<NodeId>> {
+        Box::pin(async move {
+            let life = life.get().to_string();
+            let args = [node.as_str().as_bytes(), life.as_bytes()];
+            let nodes = self
+                .shared
+                .link
+                .script(Lane::Work, &HEARTBEAT, &[keys::NODES], &args)
+                .await?;
+            let mut alive = Vec::new();
+            for node in reply::list(&nodes)? {
+                if let Ok(node) = NodeId::new(reply::text(node)?) {
+                    alive.push(node);
+                }
+            }
+            Ok(alive)
+        })
+    }
+}
