@@ -9,6 +9,7 @@ pub mod clock;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 pub mod memory;
+pub mod redis;
 
 use std::{future::Future, pin::Pin, sync::Arc};
 

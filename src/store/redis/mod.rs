@@ -1,0 +1,5 @@
+//! The Redis store.
+
+mod link;
+
+pub use link::{AddressError, RedisAddress};
