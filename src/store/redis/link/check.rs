@@ -15,11 +15,11 @@ use super::{
 
 /// What was found at the start.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct ServerReport {
+pub struct ServerReport {
     /// The versions that run, for example `7.0.15`.
-    pub(crate) versions: Vec<String>,
+    pub versions: Vec<String>,
     /// What an operator should know, each with its server.
-    pub(crate) warnings: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 /// What `CONFIG GET` is asked for, one by one: before 7.0 it takes one name. `INFO` comes last.

@@ -4,23 +4,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counts since the link was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct LinkCounters {
+pub struct LinkCounters {
     /// Connections opened, first ones included.
-    pub(crate) connects: u64,
+    pub connects: u64,
     /// Attempts to open one that failed.
-    pub(crate) failed_connects: u64,
+    pub failed_connects: u64,
     /// Calls that ended without a reply at their deadline.
-    pub(crate) time_outs: u64,
+    pub time_outs: u64,
     /// Calls cut with their connection.
-    pub(crate) cut: u64,
+    pub cut: u64,
     /// Redirections that were followed.
-    pub(crate) redirects: u64,
+    pub redirects: u64,
     /// Scripts loaded into a server that had forgotten them.
-    pub(crate) script_loads: u64,
+    pub script_loads: u64,
     /// Calls turned away because too many were in flight.
-    pub(crate) turned_away: u64,
+    pub turned_away: u64,
     /// Slot maps read.
-    pub(crate) map_refreshes: u64,
+    pub map_refreshes: u64,
 }
 
 #[derive(Debug, Default)]

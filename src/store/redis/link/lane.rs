@@ -41,15 +41,15 @@ impl fmt::Display for Lane {
 
 /// Limits of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LinkOptions {
+pub struct LinkOptions {
     /// Longest call, with everything that belongs to it.
-    pub(crate) deadline: Duration,
+    pub deadline: Duration,
     /// Connections of [`Lane::Work`] to a server; at least 1.
-    pub(crate) work_connections: usize,
+    pub work_connections: usize,
     /// Connections of [`Lane::Read`] to a server; at least 1.
-    pub(crate) read_connections: usize,
+    pub read_connections: usize,
     /// Most calls at once, a lane and server.
-    pub(crate) max_in_flight: usize,
+    pub max_in_flight: usize,
 }
 
 impl Default for LinkOptions {

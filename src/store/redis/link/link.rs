@@ -244,6 +244,11 @@ impl Link {
         }
     }
 
+    /// Whether regions may lie on different servers.
+    pub(crate) fn is_cluster(&self) -> bool {
+        matches!(self.inner.way, Way::Cluster(_))
+    }
+
     /// What was counted since the link was made.
     pub(crate) fn counters(&self) -> LinkCounters {
         self.inner.counters.read()

@@ -36,10 +36,11 @@ mod tls;
 mod tests;
 
 pub use address::{AddressError, RedisAddress};
-pub(crate) use check::ServerReport;
-pub(crate) use counters::LinkCounters;
+pub use check::ServerReport;
+pub use counters::LinkCounters;
 pub(crate) use error::CallError;
 pub use error::LinkError;
-pub(crate) use lane::{Lane, LinkOptions};
+pub use lane::LinkOptions;
+pub(crate) use lane::Lane;
 pub(crate) use link::Link;
 pub(crate) use request::Script;
