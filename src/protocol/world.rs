@@ -13,7 +13,7 @@ use super::{
     claim_batch::{BatchAnswer, ClaimBatch, ClaimPair, PairOutcome},
     claim_calls::{Complete, Confirm, Extend, Release, ReleaseReason, TripOutcome},
     configure::Configure,
-    driver::{DriverStatus, Ping, Pings, RemoveDriver},
+    driver::{DriverStatus, Patch, Ping, Pings, RemoveDriver, TripEnd},
     history::ms,
     leadership::{AcquireLeadership, RenewLeadership, ResignLeadership},
     operations::{Answer, Command},
@@ -27,8 +27,8 @@ use super::{
     window::{Owner, TakeWindow, Taker, WindowPhase},
 };
 use crate::domain::{
-    ConfigVersion, CostMs, DriverId, Epoch, Fence, NodeId, Nonce, Place, RequestId, RiderId,
-    StoreTime, UnixMs, WindowId, WindowSeq,
+    ConfigVersion, CostMs, DriverId, Epoch, Fence, Finite, NodeId, Nonce, Place, RequestId,
+    RiderId, StoreTime, UnixMs, VehicleClass, WindowId, WindowSeq,
 };
 
 /// Rules under which much happens in little time.
@@ -142,8 +142,15 @@ impl World {
         if n.is_multiple_of(3) {
             draft.rider_id = RiderId::new(&format!("p{}", n % 4)).ok();
         }
+        if n.is_multiple_of(5) {
+            draft.exclude_driver_ids = vec![id(DriverId::new("d0"))];
+        }
         if self.chance(5) {
             draft.max_wait_ms = Some(ms(20_000));
+        }
+        if self.chance(5) {
+            let age = i64::from(self.below(60_000)) - 10_000;
+            draft.requested_at_ms = Some(self.now.ms() - ms(age));
         }
         draft
     }
@@ -175,6 +182,13 @@ impl World {
         let command = command.unwrap_or(Command::Sweep(Sweep {}));
         self.sent.push(command.clone());
         command
+    }
+
+    /// A command that brings a region about.
+    pub fn first(&mut self) -> Command {
+        Command::Ping(Pings {
+            pings: vec![self.ping()],
+        })
     }
 
     fn fresh(&mut self, region: &Region) -> Option<Command> {
@@ -228,7 +242,25 @@ impl World {
         if self.chance(12) {
             ping.status = DriverStatus::Offline;
         }
+        if self.chance(20) {
+            ping.place = id(Place::new(23.75, 90.39 + f64::from(self.below(3)) / 50.0));
+            ping.speed_kmh = self.patch(Finite::or_zero(17.5));
+            ping.vehicle_class = self.patch(id(VehicleClass::new("car")));
+            let end = TripEnd {
+                place: middle(),
+                at_ms: self.now.ms() + ms(60_000),
+            };
+            ping.trip_end = self.patch(end);
+        }
         ping
+    }
+
+    fn patch<T>(&mut self, value: T) -> Patch<T> {
+        match self.below(3) {
+            0 => Patch::Keep,
+            1 => Patch::Clear,
+            _ => Patch::Set(value),
+        }
     }
 
     fn take(&mut self, region: &Region) -> Command {

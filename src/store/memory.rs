@@ -11,13 +11,13 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::{
-    Clock, RegionSignal, Store, StoreError, StoreFuture, StoreOptions, SystemClock, WindowSignal,
+    Clock, RegionSignal, Store, StoreError, StoreFuture, StoreOptions, SystemClock,
 };
 #[cfg(any(test, feature = "mutants"))]
 use crate::protocol::Mutation;
 use crate::{
     domain::{DurationMs, Generation, NodeId, RegionId},
-    protocol::{Answer, Command, Query, Region, Reply, RulesError, StoreContext, WindowPhase},
+    protocol::{Answer, Command, Query, Region, Reply, RulesError, StoreContext},
 };
 
 /// Regions in memory.
@@ -143,7 +143,7 @@ impl MemoryStore {
             region.plant(planted);
         }
         let answer = region.apply(command, &context);
-        let signal = signal_of(region);
+        let signal = RegionSignal::of(region);
         // still under the lock: signals come in the order of the steps
         cell.signal.send_if_modified(|last| {
             let changed = *last != signal;
@@ -220,21 +220,6 @@ impl Store for MemoryStore {
 
     fn alive<'a>(&'a self, node: &'a NodeId, _: DurationMs) -> StoreFuture<'a, Vec<NodeId>> {
         Box::pin(async move { Ok(vec![node.clone()]) })
-    }
-}
-
-fn signal_of(region: &Region) -> RegionSignal {
-    RegionSignal {
-        lost: false,
-        generation: region.generation(),
-        last_event: region.last_event(),
-        window: region.windows().next().map(|window| WindowSignal {
-            seq: window.seq,
-            closes_at_ms: window.closes_at_ms,
-            overdue_at_ms: window.overdue_at(),
-            taken: matches!(window.phase, WindowPhase::Taken { .. }),
-        }),
-        next_due_ms: region.next_due(),
     }
 }
 

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use crate::{
     domain::{DurationMs, EventId, Generation, NodeId, RegionId, UnixMs, WindowSeq},
-    protocol::{Answer, Command, Query, RegionRules, Reply, RulesError},
+    protocol::{Answer, Command, Query, Region, RegionRules, Reply, RulesError, WindowPhase},
 };
 
 pub use clock::{Clock, ManualClock, SystemClock};
@@ -63,6 +63,24 @@ pub struct RegionSignal {
     pub window: Option<WindowSignal>,
     /// When something next ends by itself.
     pub next_due_ms: Option<UnixMs>,
+}
+
+impl RegionSignal {
+    /// What is to be told of a region.
+    pub(crate) fn of(region: &Region) -> Self {
+        Self {
+            lost: false,
+            generation: region.generation(),
+            last_event: region.last_event(),
+            window: region.windows().next().map(|window| WindowSignal {
+                seq: window.seq,
+                closes_at_ms: window.closes_at_ms,
+                overdue_at_ms: window.overdue_at(),
+                taken: matches!(window.phase, WindowPhase::Taken { .. }),
+            }),
+            next_due_ms: region.next_due(),
+        }
+    }
 }
 
 /// The oldest unsealed window.

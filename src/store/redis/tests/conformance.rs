@@ -1,0 +1,12 @@
+//! The suite that the embedded store passes too.
+
+use super::server::OnServer;
+use crate::store::{StoreOptions, conformance::cases};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_redis_store_conforms() {
+    let harness = OnServer::start(StoreOptions::default()).await;
+    for case in cases() {
+        case.check(&harness).await;
+    }
+}
