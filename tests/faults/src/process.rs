@@ -125,6 +125,7 @@ impl Process {
             self.child.lock().unwrap().0.kill().unwrap();
         }
         self.wait_end(SIGNALLED);
+        self.paused.store(false, Ordering::SeqCst);
     }
 
     /// Stops it where it stands (SIGSTOP): its sockets stay open, and nothing answers.

@@ -87,6 +87,8 @@ impl RedisPair {
             let told = server.info("replication", "master_repl_offset");
             told.and_then(|offset| offset.parse::<u64>().ok()).unwrap()
         };
+        let has_replica = roles.follows || roles.replica.is_paused();
+        assert!(has_replica, "a pair that failed over is healed first");
         let acknowledged = offset(&roles.primary);
         roles.primary.kill9();
         if !roles.follows {

@@ -14,6 +14,9 @@ use crate::{counted, increment};
 
 const SEED: u64 = 7;
 
+/// How long clients wait.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 fn servers() -> (RedisServer, Proxy) {
     let server = RedisServer::start();
     let proxy = Proxy::to_redis(server.address(), SEED);
@@ -22,8 +25,8 @@ fn servers() -> (RedisServer, Proxy) {
 
 fn through(proxy: &Proxy) -> RedisResult<Connection> {
     let client = redis::Client::open(proxy.redis_url())?;
-    let connection = client.get_connection_with_timeout(Duration::from_millis(500))?;
-    connection.set_read_timeout(Some(Duration::from_millis(500)))?;
+    let connection = client.get_connection_with_timeout(PATIENCE)?;
+    connection.set_read_timeout(Some(PATIENCE))?;
     Ok(connection)
 }
 
@@ -144,7 +147,7 @@ fn a_delay_is_latency_and_not_a_queue() {
     let answers: Vec<i64> = pipe.query(&mut connection).unwrap();
     assert_eq!(answers, (1..=20).collect::<Vec<i64>>());
     let took = started.elapsed();
-    assert!(took >= delay && took < delay * 10, "{took:?}");
+    assert!(took >= delay && took < delay * 15, "{took:?}");
     let injected = proxy.injected();
     assert!(injected.delayed >= 20, "{injected:?}");
     assert_eq!(counted(&server), 20);
