@@ -12,13 +12,21 @@ use std::{
 /// The compiled `clock_shim.c`.
 const SHIM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/clock_shim.so"));
 
-/// How far a server's wall clock is ahead of the machine's. It outlives restarts of the server.
+/// How far a server's wall clock is ahead of the machine's, or where it stands still. It outlives
+/// restarts of the server.
 #[derive(Debug)]
 pub(crate) struct MovedClock {
     shim: PathBuf,
     path: PathBuf,
     file: File,
-    offset_us: Mutex<i64>,
+    set: Mutex<Set>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Set {
+    offset_us: i64,
+    /// Zero while the clock goes.
+    stands_at_us: i64,
 }
 
 impl MovedClock {
@@ -27,12 +35,12 @@ impl MovedClock {
         let shim = directory.join("clock_shim.so");
         fs::write(&shim, SHIM).unwrap();
         let path = directory.join("clock");
-        fs::write(&path, 0_i64.to_ne_bytes()).unwrap();
+        fs::write(&path, [0; 16]).unwrap();
         Self {
             shim,
             file: File::options().write(true).open(&path).unwrap(),
             path,
-            offset_us: Mutex::new(0),
+            set: Mutex::default(),
         }
     }
 
@@ -44,22 +52,31 @@ impl MovedClock {
     }
 
     pub(crate) fn offset_us(&self) -> i64 {
-        *self.offset_us.lock().unwrap()
+        self.set.lock().unwrap().offset_us
     }
 
     pub(crate) fn set_offset_us(&self, offset_us: i64) {
-        self.write(&mut self.offset_us.lock().unwrap(), offset_us);
+        self.change(|set| set.offset_us = offset_us);
+    }
+
+    pub(crate) fn stand_at_us(&self, at_us: i64) {
+        self.change(|set| set.stands_at_us = at_us);
     }
 
     pub(crate) fn advance(&self, by: Duration) {
-        let mut offset_us = self.offset_us.lock().unwrap();
-        let moved = *offset_us + i64::try_from(by.as_micros()).unwrap();
-        self.write(&mut offset_us, moved);
+        let by = i64::try_from(by.as_micros()).unwrap();
+        self.change(|set| match set.stands_at_us {
+            0 => set.offset_us += by,
+            _ => set.stands_at_us += by,
+        });
     }
 
-    /// One aligned write of eight bytes, which the server sees as a whole through its mapping.
-    fn write(&self, offset_us: &mut i64, to: i64) {
-        self.file.write_all_at(&to.to_ne_bytes(), 0).unwrap();
-        *offset_us = to;
+    /// Aligned writes of eight bytes, each of which the server sees as a whole through its mapping.
+    fn change(&self, change: impl FnOnce(&mut Set)) {
+        let mut set = self.set.lock().unwrap();
+        change(&mut set);
+        let write = |value: i64, at| self.file.write_all_at(&value.to_ne_bytes(), at).unwrap();
+        write(set.offset_us, 0);
+        write(set.stands_at_us, 8);
     }
 }

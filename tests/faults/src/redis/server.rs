@@ -290,6 +290,14 @@ impl RedisServer {
         self.clock().set_offset_us(offset_us);
     }
 
+    /// Lets its wall clock stand still where it is; [`RedisServer::advance`] moves it on from there.
+    ///
+    /// # Panics
+    /// If it was not started with [`RedisSettings::moved_clock`].
+    pub fn stop_clock(&self) {
+        self.clock().stand_at_us(self.time_us());
+    }
+
     /// How many microseconds its wall clock is ahead of the machine's.
     ///
     /// # Panics
