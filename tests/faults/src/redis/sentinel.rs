@@ -34,11 +34,13 @@ const DOWN_AFTER_MS: u64 = 500;
 /// Longest time that the set takes to know itself, and to replace a primary.
 const SETTLES_WITHIN: Duration = Duration::from_secs(30);
 
-/// Sentinel's own rhythms, which are made for production (seconds), made fast.
+/// Sentinel's own rhythms, which are made for production (seconds), made fast. While a primary is
+/// down, replicas are asked once a second, and one whose answer is older than five ping periods
+/// (2 s) is not chosen: pings must not come faster.
 const RHYTHM_MS: [(&str, &str); 4] = [
     ("publish-period", "100"),
     ("info-period", "200"),
-    ("ping-period", "100"),
+    ("ping-period", "400"),
     ("ask-period", "100"),
 ];
 
@@ -211,7 +213,8 @@ impl Sentinel {
              dir \"{}\"\n\
              sentinel monitor {NAME} 127.0.0.1 {primary} {QUORUM}\n\
              sentinel down-after-milliseconds {NAME} {DOWN_AFTER_MS}\n\
-             sentinel failover-timeout {NAME} 3000\n\
+             # Sentinels that stood against each other try again after twice this\n\
+             sentinel failover-timeout {NAME} 1500\n\
              sentinel parallel-syncs {NAME} 2\n",
             port.number(),
             directory.path().display()
