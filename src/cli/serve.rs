@@ -10,7 +10,7 @@ use crate::{
     http::{AppParts, AppState, Server, TokenFile},
     leadership::LeaseTimes,
     record::{RecordOptions, RecordTrouble, Recorder, RecordingStore},
-    store::{MemoryStore, Store, SystemClock},
+    store::{Clock, LinkOptions, MemoryStore, RedisStore, Store, SystemClock},
     telemetry::{Telemetry, init_logs},
     window::{Node, NodeOptions, StraightLineDecider},
 };
@@ -28,7 +28,8 @@ pub(super) struct ServeArgs {
     /// Address of /metrics, /docs and /openapi.json without tokens
     #[arg(long, value_name = "ADDRESS")]
     admin_listen: Option<String>,
-    /// Where the regions live: `memory`, the default
+    /// Where the regions live: `memory`, the default; redis://HOST:PORT,
+    /// redis+sentinel://HOST:PORT,…/SERVICE or redis+cluster://HOST:PORT,…
     #[arg(long, value_name = "STORE")]
     store: Option<String>,
     /// Name of this node; its listen address by default
@@ -121,7 +122,7 @@ async fn run(config: Arc<ServeConfig>) -> Result<(), Failure> {
         Some(recording) => Some(record(&config, recording)?),
         None => None,
     };
-    let store = open_store(&config, recorder.as_ref())?;
+    let (store, clock) = open_store(&config, recorder.as_ref()).await?;
     config
         .configure_regions(&*store)
         .await
@@ -131,7 +132,7 @@ async fn run(config: Arc<ServeConfig>) -> Result<(), Failure> {
         node: config.node_id.clone(),
         store: store.clone(),
         decider: Arc::new(StraightLineDecider),
-        clock: Arc::new(SystemClock),
+        clock,
         times: LeaseTimes {
             lease: times.leader_lease,
             renew_deadline: times.renew_deadline,
@@ -190,25 +191,42 @@ fn record(config: &ServeConfig, recording: &Recording) -> Result<Recorder, Failu
         .map_err(|error| Failure::Input(format!("--record {}: {error}", recording.dir.display())))
 }
 
-fn open_store(
-    config: &ServeConfig,
-    recorder: Option<&Recorder>,
-) -> Result<Arc<dyn Store>, Failure> {
+/// A store, and the clock by which it decides.
+type Opened = (Arc<dyn Store>, Arc<dyn Clock>);
+
+async fn open_store(config: &ServeConfig, recorder: Option<&Recorder>) -> Result<Opened, Failure> {
     match &config.store {
         StoreAddress::Memory => {
             let store = MemoryStore::new(config.store_options()).map_err(|e| Failure::input(&e))?;
-            Ok(match recorder {
-                Some(recorder) => Arc::new(RecordingStore::new(
-                    store,
-                    recorder.clone(),
-                    Arc::new(SystemClock),
-                )),
-                None => Arc::new(store),
-            })
+            let clock = Arc::new(SystemClock);
+            Ok((recorded(store, recorder, clock.clone()), clock))
         }
-        StoreAddress::Redis(_) => Err(Failure::Input(
-            "store: only `memory` is built in yet".into(),
-        )),
+        StoreAddress::Redis(address) => {
+            let options = LinkOptions {
+                deadline: config.store_deadline,
+                ..LinkOptions::default()
+            };
+            let opened = RedisStore::open(address, config.store_options(), options).await;
+            let (store, report) =
+                opened.map_err(|error| Failure::Input(format!("store: {error}")))?;
+            tracing::info!(%address, versions = ?report.versions, "store opened");
+            for warning in &report.warnings {
+                tracing::warn!(%address, "{warning}");
+            }
+            let clock = store.clock();
+            Ok((recorded(store, recorder, clock.clone()), clock))
+        }
+    }
+}
+
+fn recorded(
+    store: impl Store + 'static,
+    recorder: Option<&Recorder>,
+    clock: Arc<dyn Clock>,
+) -> Arc<dyn Store> {
+    match recorder {
+        Some(recorder) => Arc::new(RecordingStore::new(store, recorder.clone(), clock)),
+        None => Arc::new(store),
     }
 }
 

@@ -18,6 +18,7 @@ use super::{
 use crate::{
     domain::{NodeId, RegionId},
     protocol::MAX_LEADER_LEASE_MS,
+    store::RedisAddress,
 };
 
 /// Where regions live.
@@ -25,8 +26,8 @@ use crate::{
 pub enum StoreAddress {
     /// In this process.
     Memory,
-    /// On a Redis server, Sentinel or Cluster; the address may hold a password.
-    Redis(String),
+    /// On a Redis server, Sentinel or Cluster.
+    Redis(RedisAddress),
 }
 
 /// How log lines look.
@@ -411,20 +412,18 @@ fn regions(layers: &mut Layers, base: &RegionConfig) -> BTreeMap<RegionId, Regio
 
 impl StoreAddress {
     fn read(text: &str) -> Result<Self, String> {
-        const SCHEMES: [&str; 4] = [
-            "redis://",
-            "rediss://",
-            "redis+sentinel://",
-            "redis+cluster://",
-        ];
         if text == "memory" {
             return Ok(Self::Memory);
         }
-        if SCHEMES.iter().any(|scheme| text.starts_with(scheme)) {
-            return Ok(Self::Redis(text.into()));
+        if !text.contains("://") {
+            // the text may hold a password: it is not repeated
+            return Err(
+                "must be memory, redis://…, redis+sentinel://… or redis+cluster://…".into(),
+            );
         }
-        // the text may hold a password: it is not repeated
-        Err("must be memory, redis://…, redis+sentinel://… or redis+cluster://…".into())
+        RedisAddress::parse(text)
+            .map(Self::Redis)
+            .map_err(|error| error.to_string())
     }
 }
 
@@ -433,10 +432,7 @@ impl fmt::Debug for StoreAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Memory => f.write_str("memory"),
-            Self::Redis(address) => match (address.split_once("://"), address.rsplit_once('@')) {
-                (Some((scheme, _)), Some((_, host))) => write!(f, "{scheme}://***@{host}"),
-                _ => f.write_str(address),
-            },
+            Self::Redis(address) => write!(f, "{address}"),
         }
     }
 }

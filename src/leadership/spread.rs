@@ -63,7 +63,9 @@ mod tests {
         prefix: &str,
         n: usize,
     ) -> BTreeSet<T> {
-        (0..n).map(|i| of(&format!("{prefix}{i}")).unwrap()).collect()
+        (0..n)
+            .map(|i| of(&format!("{prefix}{i}")).unwrap())
+            .collect()
     }
 
     proptest! {
@@ -88,7 +90,11 @@ mod tests {
         let left: BTreeSet<NodeId> = all.iter().filter(|n| **n != gone).cloned().collect();
         let moved: usize = left
             .iter()
-            .map(|n| share_of(n, &regions, &all).difference(&share_of(n, &regions, &left)).count())
+            .map(|n| {
+                share_of(n, &regions, &all)
+                    .difference(&share_of(n, &regions, &left))
+                    .count()
+            })
             .sum();
         assert!(moved <= 20, "{moved} regions of the other nodes moved");
     }

@@ -65,8 +65,8 @@ pub use own_window::{
     BeginOwnWindow, ClaimOwnBatch, FinishOwnWindow, MAX_OWN_WORK_MS, OwnBegun, OwnClaimed, OwnPair,
     OwnPhase, OwnRefusal, OwnWindow,
 };
-pub(crate) use query::{driver_view, request_view};
 pub use query::{MAX_LOOKED_AT, MAX_PAGE, Page, Query, Reply};
+pub(crate) use query::{driver_view, request_view};
 pub use reconcile::{Reconcile, ReconcileAnswer, ReconcileRefusal, Restored, TripTold};
 pub use region::{Counters, Region, Step};
 pub use report::{ReportBody, ReportSource, Reports, Seal, SealedWindow, WindowReport};

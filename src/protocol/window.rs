@@ -10,13 +10,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    claim_batch::KeptBatch,
-    due::DueKey,
-    mutation::Mutation,
-    region::Region,
-    report::ReportBody,
-    request::IntakePlace,
-    rules::MAX_UNSEALED_WINDOWS,
+    claim_batch::KeptBatch, due::DueKey, mutation::Mutation, region::Region, report::ReportBody,
+    request::IntakePlace, rules::MAX_UNSEALED_WINDOWS,
 };
 use crate::domain::{
     ConfigVersion, DurationMs, Epoch, Generation, Nonce, StoreTime, Take, UnixMs, WindowSeq,

@@ -10,9 +10,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::{
-    Clock, RegionSignal, Store, StoreError, StoreFuture, StoreOptions, SystemClock,
-};
+use super::{Clock, RegionSignal, Store, StoreError, StoreFuture, StoreOptions, SystemClock};
 #[cfg(any(test, feature = "mutants"))]
 use crate::protocol::Mutation;
 use crate::{

@@ -23,7 +23,7 @@ use crate::{
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use memory::MemoryStore;
-pub use redis::RedisStore;
+pub use redis::{LinkOptions, RedisAddress, RedisStore};
 
 /// What a store call gives, in time.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;

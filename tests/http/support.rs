@@ -14,7 +14,8 @@ use http_body_util::BodyExt as _;
 use kheya::{
     config::ServeConfig,
     domain::{
-        CostMs, DriverId, DurationMs, Fence, Nonce, Place, RegionId, RequestId, UnixMs, WindowId,
+        CostMs, DriverId, DurationMs, Fence, NodeId, Nonce, Place, RegionId, RequestId, UnixMs,
+        WindowId,
     },
     http::{
         AppParts, AppState, Level, OwnWindowCall, OwnWindowError, OwnWindowFuture, TokenFile,

@@ -9,6 +9,7 @@
 //! noticed by the replication id and by the generation that nodes know, and begins a quarantine.
 
 mod cell;
+mod clock;
 mod keys;
 mod link;
 mod pings;
@@ -30,19 +31,18 @@ use tokio::sync::watch;
 
 use self::{
     cell::Cell,
+    clock::ServerClock,
     link::{CallError, Lane, Link},
     scripts::{HEARTBEAT, SCRIPTS},
     wire::{Fate, Missing, Told, WireError},
 };
-use super::{RegionSignal, Store, StoreError, StoreFuture, StoreOptions};
+use super::{Clock, RegionSignal, Store, StoreError, StoreFuture, StoreOptions};
 use crate::{
     domain::{DurationMs, NodeId, RegionId},
     protocol::{Answer, Command, Query, Reply, RulesError},
 };
 
-pub use link::{
-    AddressError, LinkCounters, LinkError, LinkOptions, RedisAddress, ServerReport,
-};
+pub use link::{AddressError, LinkCounters, LinkError, LinkOptions, RedisAddress, ServerReport};
 
 /// Why a Redis store cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +71,7 @@ struct Shared {
     options: StoreOptions,
     /// The rules of new regions, as scripts read them.
     default_rules: String,
+    clock: Arc<ServerClock>,
     /// The regions that this node has met.
     cells: ArcSwap<BTreeMap<RegionId, Arc<Cell>>>,
     /// Held to add a cell; readers do without.
@@ -138,6 +139,7 @@ impl RedisStore {
             lease,
             options,
             default_rules,
+            clock: Arc::default(),
             cells: ArcSwap::default(),
             adding: Mutex::new(()),
             count: watch::Sender::new(0),
@@ -148,6 +150,11 @@ impl RedisStore {
             shared.stop.subscribe(),
         ));
         Ok((Self { shared }, report))
+    }
+
+    /// The server's clock, as far as this node can tell.
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        self.shared.clock.clone()
     }
 
     /// What the connections went through.
@@ -182,9 +189,7 @@ async fn lease_link(address: RedisAddress, options: LinkOptions) -> Result<Link,
         })?;
     match connecting.await {
         Ok(link) => Ok(link?),
-        Err(_) => Err(OpenError::Thread(std::io::Error::other(
-            "the thread ended",
-        ))),
+        Err(_) => Err(OpenError::Thread(std::io::Error::other("the thread ended"))),
     }
 }
 
@@ -248,6 +253,7 @@ impl Shared {
         let mut defaults = false;
         for _ in 0..SENT_AT_MOST {
             let told = self.run(cell, command, defaults, decode).await?;
+            self.clock.read(told.now);
             if let Some(signal) = told.signal {
                 cell.saw(told.now, signal);
             }
@@ -321,11 +327,7 @@ impl Store for RedisStore {
         self.shared.count.subscribe()
     }
 
-    fn alive<'a>(
-        &'a self,
-        node: &'a NodeId,
-        life: DurationMs,
-    ) -> StoreFuture<'a, Vec<NodeId>> {
+    fn alive<'a>(&'a self, node: &'a NodeId, life: DurationMs) -> StoreFuture<'a, Vec<NodeId>> {
         Box::pin(async move {
             let life = life.get().to_string();
             let args = [node.as_str().as_bytes(), life.as_bytes()];

@@ -44,9 +44,7 @@ pub(super) async fn take_in(
     cell: &Arc<Cell>,
     mut sent: Pings,
 ) -> Result<Answer, StoreError> {
-    let beyond = sent
-        .pings
-        .split_off(sent.pings.len().min(MAX_PINGS_A_STEP));
+    let beyond = sent.pings.split_off(sent.pings.len().min(MAX_PINGS_A_STEP));
     let mut answers = Vec::new();
     let mut pings = sent.pings;
     loop {
@@ -81,7 +79,11 @@ pub(super) async fn take_in(
 
 type Answered = oneshot::Receiver<Result<PingAnswer, StoreError>>;
 
-fn enqueue(shared: &Arc<Shared>, cell: &Arc<Cell>, pings: Vec<Ping>) -> Result<Answered, StoreError> {
+fn enqueue(
+    shared: &Arc<Shared>,
+    cell: &Arc<Cell>,
+    pings: Vec<Ping>,
+) -> Result<Answered, StoreError> {
     let (answered, answer) = oneshot::channel();
     let mut lane = cell.pings.0.lock();
     if lane.pings + pings.len() > MAX_WAITING {

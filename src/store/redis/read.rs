@@ -19,8 +19,7 @@ use crate::{
         After, ClaimState, ClaimView, Counters, Cursor, CursorGone, DriverRecord, DriverView,
         Event, EventPage, MAX_LOOKED_AT, MAX_PAGE, Page, Presence, Query, RegionRules, RegionView,
         Reply, ReportView, RequestRecord, RequestState, RequestView, Snapshot, SnapshotRequest,
-        Supply, WindowRecord, WindowReport, driver_view, request_view,
-        rules::KEPT_REPORTS,
+        Supply, WindowRecord, WindowReport, driver_view, request_view, rules::KEPT_REPORTS,
     },
     store::StoreError,
 };
@@ -143,12 +142,20 @@ impl Reader<'_> {
         ] {
             pipeline.cmd(command).arg(key);
         }
-        pipeline
-            .cmd("ZRANGE")
-            .arg((&keys.due, 0, 0, "WITHSCORES"));
+        pipeline.cmd("ZRANGE").arg((&keys.due, 0, 0, "WITHSCORES"));
         let values = self.run(&pipeline).await?;
-        let [time, head, windows, pending, requests, offered, trips, drivers, events, due] =
-            items::<10>(&values)?;
+        let [
+            time,
+            head,
+            windows,
+            pending,
+            requests,
+            offered,
+            trips,
+            drivers,
+            events,
+            due,
+        ] = items::<10>(&values)?;
         let Some(head) = Head::read(head)? else {
             return Err(StoreError::UnknownRegion);
         };
@@ -247,9 +254,7 @@ impl Reader<'_> {
         let mut cursor = 0;
         loop {
             let mut pipeline = pipe();
-            pipeline
-                .cmd("HSCAN")
-                .arg((key, cursor, "COUNT", 4 * CHUNK));
+            pipeline.cmd("HSCAN").arg((key, cursor, "COUNT", 4 * CHUNK));
             let values = self.run(&pipeline).await?;
             let [page] = items::<1>(&values)?;
             let [next, entries] = items::<2>(list(page)?)?;
@@ -402,7 +407,11 @@ impl Reader<'_> {
     }
 
     /// Up to [`CHUNK`] members of a set of names, in order, after one of them.
-    async fn names<Id: AsName>(&self, key: &str, after: Option<&Id>) -> Result<Vec<Id>, StoreError> {
+    async fn names<Id: AsName>(
+        &self,
+        key: &str,
+        after: Option<&Id>,
+    ) -> Result<Vec<Id>, StoreError> {
         let from = after.map_or_else(|| "-".to_owned(), |id| format!("({}", id.name()));
         let mut pipeline = pipe();
         pipeline
@@ -523,11 +532,9 @@ impl Reader<'_> {
 
     async fn report(&self, seq: WindowSeq) -> Result<Option<ReportView>, StoreError> {
         let mut pipeline = self.transaction();
-        pipeline.cmd("HMGET").arg((
-            &self.keys.reports,
-            seq.get().to_string(),
-            format!("d{seq}"),
-        ));
+        pipeline
+            .cmd("HMGET")
+            .arg((&self.keys.reports, seq.get().to_string(), format!("d{seq}")));
         let values = self.run(&pipeline).await?;
         let [_, head, fields] = items::<3>(&values)?;
         if Head::read(head)?.is_none() {

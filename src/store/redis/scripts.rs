@@ -15,12 +15,12 @@ macro_rules! scripts {
         impl Scripts {
             fn prepare() -> Self {
                 Self {
-                    $($name: if let Ok(dir) = std::env::var("LUADIR") { let r=|f: &str| std::fs::read_to_string(format!("{dir}/{f}")).unwrap(); Script::new(Box::leak((r("region.lua")+&r("claims.lua")+&r("windows.lua")+&r($file)).into_boxed_str())) } else { Script::new(concat!(
+                    $($name: Script::new(concat!(
                         include_str!("lua/region.lua"),
                         include_str!("lua/claims.lua"),
                         include_str!("lua/windows.lua"),
                         include_str!(concat!("lua/", $file)),
-                    ))},)*
+                    )),)*
                 }
             }
 

@@ -7,8 +7,8 @@ use serde::{Deserialize, Deserializer};
 use super::wire::{WireError, unpack};
 use crate::{
     domain::{
-        ConfigVersion, CostMs, DriverId, DurationMs, Epoch, EventId, Fence, Finite, Generation, Place, UnixMs,
-        VehicleClass, WindowId, WindowSeq,
+        ConfigVersion, CostMs, DriverId, DurationMs, Epoch, EventId, Fence, Finite, Generation,
+        Place, UnixMs, VehicleClass, WindowId, WindowSeq,
     },
     protocol::{
         Cell, Claim, ClaimOutcome, ClaimState, ClaimTrace, Cooldown, DriverRecord, DriverStatus,
@@ -26,7 +26,6 @@ pub(super) struct StoredRegion {
     pub(super) epoch: Epoch,
     #[serde(default)]
     pub(super) leader: Option<Leader>,
-    pub(super) last_window: WindowSeq,
     pub(super) last_sealed: WindowSeq,
     pub(super) last_event: EventId,
     pub(super) config_version: ConfigVersion,
@@ -42,7 +41,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Maybe<T> {
         #[derive(Deserialize)]
         #[serde(untagged)]
         enum Either<T> {
-            Nothing(bool),
+            Nothing(#[expect(dead_code, reason = "it is always false")] bool),
             Just(T),
         }
         Ok(Self(match Either::deserialize(d)? {
@@ -71,8 +70,20 @@ struct StoredPresence(
 
 impl StoredPresence {
     fn presence(self) -> Result<Presence, WireError> {
-        let Self(lat, lng, cell, at_ms, received_ms, status, heading, speed, class, rate, idle, end) =
-            self;
+        let Self(
+            lat,
+            lng,
+            cell,
+            at_ms,
+            received_ms,
+            status,
+            heading,
+            speed,
+            class,
+            rate,
+            idle,
+            end,
+        ) = self;
         let place = |lat, lng| {
             Place::new(lat, lng).map_err(|_| WireError::Missing("a place that was kept"))
         };
@@ -207,13 +218,12 @@ pub(super) fn request(record: &[u8]) -> Result<RequestRecord, WireError> {
         deadline_ms: stored.deadline_ms,
         state: stored.state,
         entered: stored.entered,
-        intake: stored
-            .intake_window
-            .zip(stored.intake_closes_at_ms)
-            .map(|(window_seq, closes_at_ms)| IntakePlace {
+        intake: stored.intake_window.zip(stored.intake_closes_at_ms).map(
+            |(window_seq, closes_at_ms)| IntakePlace {
                 window_seq,
                 closes_at_ms,
-            }),
+            },
+        ),
         own_window: stored.own_window,
         attempts: stored.attempts,
         claims: claims.collect(),

@@ -10,15 +10,15 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned, ser::Serializer};
 
 use crate::{
     domain::{
-        ConfigVersion, CostMs, DriverId, DurationMs, Epoch, Finite, Generation, Nonce, RequestId, RiderId,
-        StoreTime, UnixMs, VehicleClass, WindowId, WindowSeq,
+        ConfigVersion, CostMs, DriverId, DurationMs, Epoch, Finite, Generation, Nonce, RequestId,
+        RiderId, StoreTime, UnixMs, VehicleClass, WindowId, WindowSeq,
     },
     protocol::{
         Answer, BatchAnswer, Cell, ClaimBatch, ClaimOwnBatch, Command, Configure, ConfigureRefusal,
-        Configured, DriverStatus, EntryCode, Fingerprint, GenerationChanged, Intake, LeadershipRefusal,
-        MAX_DOCUMENT_BYTES, Owner, OwnRefusal, Patch, Ping, PingAnswer, Pings, Reconcile, Rejected, RemoveDriverRefusal,
-        ReportBody, RequestDraft, Seal, TripEnd, WindowRefusal,
-        WindowReport, rules::MAX_DECISIONS_BYTES,
+        Configured, DriverStatus, EntryCode, Fingerprint, GenerationChanged, Intake,
+        LeadershipRefusal, MAX_DOCUMENT_BYTES, OwnRefusal, Owner, Patch, Ping, PingAnswer, Pings,
+        Reconcile, Rejected, RemoveDriverRefusal, ReportBody, RequestDraft, Seal, TripEnd,
+        WindowRefusal, WindowReport, rules::MAX_DECISIONS_BYTES,
     },
     store::RegionSignal,
 };

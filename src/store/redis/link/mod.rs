@@ -40,7 +40,7 @@ pub use check::ServerReport;
 pub use counters::LinkCounters;
 pub(crate) use error::CallError;
 pub use error::LinkError;
-pub use lane::LinkOptions;
 pub(crate) use lane::Lane;
+pub use lane::LinkOptions;
 pub(crate) use link::Link;
 pub(crate) use request::Script;

@@ -4,7 +4,13 @@
 
 use std::sync::Arc;
 
-use super::{super::{cell::Cell, wire::{self, Fate, Told}}, server::OnServer};
+use super::{
+    super::{
+        cell::Cell,
+        wire::{self, Fate, Told},
+    },
+    server::OnServer,
+};
 use crate::{
     domain::{EventId, RegionId, StoreTime, WindowSeq},
     protocol::{
@@ -156,7 +162,11 @@ impl<'a> Twins<'a> {
             limit,
         };
         let mut queries = vec![Query::Overview, Query::Supply, requests, claims, reports];
-        queries.extend(self.pure.windows().map(|window| Query::Snapshot(window.seq)));
+        queries.extend(
+            self.pure
+                .windows()
+                .map(|window| Query::Snapshot(window.seq)),
+        );
         queries.push(Query::Report(WindowSeq::new(
             self.pure.last_window().get().saturating_sub(1),
         )));
