@@ -18,6 +18,7 @@ use super::{
 use crate::{
     domain::{NodeId, RegionId},
     protocol::MAX_LEADER_LEASE_MS,
+    store::redis::RedisAddress,
 };
 
 /// Where regions live.
@@ -25,8 +26,8 @@ use crate::{
 pub enum StoreAddress {
     /// In this process.
     Memory,
-    /// On a Redis server, Sentinel or Cluster; the address may hold a password.
-    Redis(String),
+    /// On a Redis server, Sentinel or Cluster.
+    Redis(RedisAddress),
 }
 
 /// How log lines look.
@@ -411,32 +412,22 @@ fn regions(layers: &mut Layers, base: &RegionConfig) -> BTreeMap<RegionId, Regio
 
 impl StoreAddress {
     fn read(text: &str) -> Result<Self, String> {
-        const SCHEMES: [&str; 4] = [
-            "redis://",
-            "rediss://",
-            "redis+sentinel://",
-            "redis+cluster://",
-        ];
         if text == "memory" {
             return Ok(Self::Memory);
         }
-        if SCHEMES.iter().any(|scheme| text.starts_with(scheme)) {
-            return Ok(Self::Redis(text.into()));
-        }
         // the text may hold a password: it is not repeated
-        Err("must be memory, redis://…, redis+sentinel://… or redis+cluster://…".into())
+        RedisAddress::parse(text)
+            .map(Self::Redis)
+            .map_err(|error| format!("must be memory, or an address of a Redis: {error}"))
     }
 }
 
 impl fmt::Debug for StoreAddress {
-    /// Without the password.
+    /// Without passwords.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Memory => f.write_str("memory"),
-            Self::Redis(address) => match (address.split_once("://"), address.rsplit_once('@')) {
-                (Some((scheme, _)), Some((_, host))) => write!(f, "{scheme}://***@{host}"),
-                _ => f.write_str(address),
-            },
+            Self::Redis(address) => address.fmt(f),
         }
     }
 }
@@ -503,7 +494,7 @@ mod tests {
             "kheya.toml: region_defaults.window_ms: 99999 is outside its limits",
             "kheya.toml: regions.Dhaka: a region id",
             "kheya.toml: regions.sylhet.lease_ms: must be at least offer_window_ms",
-            "KHEYA_STORE: must be memory",
+            "KHEYA_STORE: must be memory, or an address of a Redis: must begin with redis://",
             "KHEYA_TYPO: no such setting",
             "--listen: 0.0.0.0:7070 can be reached from other machines",
         ] {
@@ -519,7 +510,7 @@ mod tests {
         let config = load(file, &[], Vec::new()).unwrap();
         let text = config.effective();
         assert!(!text.contains("secret"), "{text}");
-        assert!(text.contains("redis://***@cache:6379"), "{text}");
+        assert!(text.contains("redis://me:***@cache:6379"), "{text}");
         let again = load(&text, &[], Vec::new()).unwrap();
         assert_eq!(again.regions, config.regions);
         assert_eq!(again.region_defaults, config.region_defaults);

@@ -1,5 +1,6 @@
 //! The Redis store.
 
+#[allow(dead_code, unused_imports, reason = "the store to come calls it")]
 mod link;
 
-pub use link::{AddressError, RedisAddress};
+pub use link::{AddressError, LinkError, RedisAddress};
