@@ -1,7 +1,8 @@
-//! How long a live window takes from its close to its seal, on the embedded store: 500 requests and
-//! 5,000 drivers in one region; then many regions at once.
+//! How long a live window takes from its close to its seal: 500 requests and 5,000 drivers in one
+//! region; then many regions at once.
 //!
-//! `cargo bench --bench close_to_seal` (about two minutes). Prints the distribution of
+//! `cargo bench --bench close_to_seal` (about two minutes) on the embedded store; with
+//! `KHEYA_BENCH_STORE=redis://127.0.0.1:6379` on that server, which should be empty. Prints the distribution of
 //! `sealed_at_ms − closed_at_ms` and of the phases. Machines differ and are noisy: compare runs of
 //! one machine.
 
@@ -18,7 +19,9 @@ use kheya::{
         ClaimKey, Complete, Confirm, Intake, Ping, Pings, ReportSource, RequestDraft, TripOutcome,
         WindowReport,
     },
-    store::{Clock, MemoryStore, Store, StoreOptions, SystemClock},
+    store::{
+        Clock, LinkOptions, MemoryStore, RedisAddress, RedisStore, Store, StoreOptions, SystemClock,
+    },
     window::{Node, NodeOptions, StraightLineDecider},
 };
 use rand_chacha::{
@@ -127,7 +130,7 @@ impl City {
             if Instant::now() > give_up {
                 return Err("no window was sealed".into());
             }
-            tokio::time::sleep(Duration::from_millis(2)).await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 
@@ -146,6 +149,18 @@ impl City {
     }
 }
 
+async fn open(options: StoreOptions) -> Result<(Arc<dyn Store>, Arc<dyn Clock>), Failed> {
+    match std::env::var("KHEYA_BENCH_STORE") {
+        Ok(url) => {
+            let address = RedisAddress::parse(&url)?;
+            let (store, _) = RedisStore::open(&address, options, LinkOptions::default()).await?;
+            let clock = store.clock();
+            Ok((Arc::new(store), clock))
+        }
+        Err(_) => Ok((Arc::new(MemoryStore::new(options)?), Arc::new(SystemClock))),
+    }
+}
+
 async fn measure(
     title: &str,
     regions: usize,
@@ -156,12 +171,12 @@ async fn measure(
     let mut options = StoreOptions::default();
     options.rules.window_ms = DurationMs::new(500);
     options.document = r#"{"window_ms":500}"#.into();
-    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(options)?);
+    let (store, clock) = open(options).await?;
     let node = Node::start(NodeOptions {
         node: NodeId::new("bench")?,
         store: store.clone(),
         decider: Arc::new(StraightLineDecider),
-        clock: Arc::new(SystemClock),
+        clock,
         times: LeaseTimes::default(),
         recorder: None,
     })?;

@@ -415,24 +415,19 @@ impl StoreAddress {
         if text == "memory" {
             return Ok(Self::Memory);
         }
-        if !text.contains("://") {
-            // the text may hold a password: it is not repeated
-            return Err(
-                "must be memory, redis://…, redis+sentinel://… or redis+cluster://…".into(),
-            );
-        }
+        // the text may hold a password: it is not repeated
         RedisAddress::parse(text)
             .map(Self::Redis)
-            .map_err(|error| error.to_string())
+            .map_err(|error| format!("must be memory, or an address of a Redis: {error}"))
     }
 }
 
 impl fmt::Debug for StoreAddress {
-    /// Without the password.
+    /// Without passwords.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Memory => f.write_str("memory"),
-            Self::Redis(address) => write!(f, "{address}"),
+            Self::Redis(address) => address.fmt(f),
         }
     }
 }
@@ -499,7 +494,7 @@ mod tests {
             "kheya.toml: region_defaults.window_ms: 99999 is outside its limits",
             "kheya.toml: regions.Dhaka: a region id",
             "kheya.toml: regions.sylhet.lease_ms: must be at least offer_window_ms",
-            "KHEYA_STORE: must be memory",
+            "KHEYA_STORE: must be memory, or an address of a Redis: must begin with redis://",
             "KHEYA_TYPO: no such setting",
             "--listen: 0.0.0.0:7070 can be reached from other machines",
         ] {
@@ -515,7 +510,7 @@ mod tests {
         let config = load(file, &[], Vec::new()).unwrap();
         let text = config.effective();
         assert!(!text.contains("secret"), "{text}");
-        assert!(text.contains("redis://***@cache:6379"), "{text}");
+        assert!(text.contains("redis://me:***@cache:6379"), "{text}");
         let again = load(&text, &[], Vec::new()).unwrap();
         assert_eq!(again.regions, config.regions);
         assert_eq!(again.region_defaults, config.region_defaults);

@@ -28,7 +28,7 @@ const SENTINEL_PORT: u16 = 26_379;
 /// authorities (absent: those of the machine), `?cert=…&key=…` a client certificate. What is not a
 /// letter, digit or one of `-._~` in a user, a password or a path is percent-encoded.
 ///
-/// It is printed without its secrets.
+/// It is printed with `***` for each password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RedisAddress {
     pub(super) topology: Topology,
@@ -373,6 +373,10 @@ fn decoded(text: &str) -> Result<String, AddressError> {
     Ok(text.into_owned())
 }
 
+fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, ENCODED).to_string()
+}
+
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.host.contains(':') {
@@ -384,6 +388,7 @@ impl fmt::Display for Endpoint {
 }
 
 impl fmt::Debug for Credentials {
+    /// Whether there are any.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.password.is_some() {
             "***"
@@ -408,14 +413,14 @@ impl fmt::Debug for Topology {
             write!(f, "{comma}{endpoint}")?;
         }
         if let Self::Sentinel { service, .. } = self {
-            write!(f, "/{}", utf8_percent_encode(service, ENCODED))?;
+            write!(f, "/{}", encoded(service))?;
         }
         Ok(())
     }
 }
 
 impl fmt::Display for RedisAddress {
-    /// The address without user, passwords and files.
+    /// The address with `***` for each password: an address of the same place.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.tls.is_some() {
             "rediss"
@@ -427,16 +432,35 @@ impl fmt::Display for RedisAddress {
             Topology::Sentinel { .. } => "+sentinel",
             Topology::Cluster(_) => "+cluster",
         };
-        let hidden = if self.credentials.password.is_some() {
-            "***@"
-        } else {
-            ""
-        };
-        write!(f, "{scheme}{kind}://{hidden}{:?}", self.topology)?;
-        match self.database {
-            0 => Ok(()),
-            database => write!(f, "/{database}"),
+        write!(f, "{scheme}{kind}://")?;
+        if self.credentials.password.is_some() {
+            let user = self.credentials.user.as_deref().unwrap_or("");
+            write!(f, "{}:***@", encoded(user))?;
         }
+        write!(f, "{:?}", self.topology)?;
+        if self.database != 0 {
+            write!(f, "/{}", self.database)?;
+        }
+        let mut mark = '?';
+        let mut option = |name: &str, value: Option<&str>| {
+            let Some(value) = value else { return Ok(()) };
+            let before = std::mem::replace(&mut mark, '&');
+            write!(f, "{before}{name}={value}")
+        };
+        if let Topology::Sentinel { credentials, .. } = &self.topology {
+            let user = credentials.user.as_deref().map(encoded);
+            option("sentinel_user", user.as_deref())?;
+            let password = credentials.password.as_ref().map(|_| "***");
+            option("sentinel_password", password)?;
+        }
+        if let Some(tls) = &self.tls {
+            let file = |file: &PathBuf| encoded(&file.to_string_lossy());
+            let client = tls.client.as_ref();
+            option("ca", tls.ca.as_ref().map(file).as_deref())?;
+            option("cert", client.map(|(cert, _)| file(cert)).as_deref())?;
+            option("key", client.map(|(_, key)| file(key)).as_deref())?;
+        }
+        Ok(())
     }
 }
 
@@ -454,6 +478,18 @@ mod tests {
 
     fn parse(text: &str) -> RedisAddress {
         RedisAddress::parse(text).unwrap()
+    }
+
+    /// With what is printed for a password.
+    fn hidden(mut address: RedisAddress) -> RedisAddress {
+        let hide = |credentials: &mut Credentials| {
+            credentials.password = credentials.password.take().map(|_| "***".into());
+        };
+        hide(&mut address.credentials);
+        if let Topology::Sentinel { credentials, .. } = &mut address.topology {
+            hide(credentials);
+        }
+        address
     }
 
     #[test]
@@ -562,14 +598,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_breaks_the_reader_and_no_secret_is_printed(
+        fn no_text_breaks_the_reader_and_what_is_printed_is_the_same_place(
             text in "redis[s]?(\\+(sentinel|cluster))?://[ -~é]{0,40}",
         ) {
             if let Ok(address) = RedisAddress::parse(&text) {
-                // what is printed is an address of the same place
-                let printed = address.to_string().replace("***@", "");
-                let again = RedisAddress::parse(&printed);
-                prop_assert!(again.is_ok_and(|again| again.database == address.database), "{}", printed);
+                let printed = address.to_string();
+                prop_assert_eq!(RedisAddress::parse(&printed), Ok(hidden(address)), "{}", printed);
             }
         }
 
@@ -586,7 +620,9 @@ mod tests {
             ] {
                 let address = RedisAddress::parse(&text).unwrap();
                 prop_assert_eq!(address.credentials.password.as_deref(), Some(&*password));
-                for printed in [format!("{address}"), format!("{address:?}")] {
+                let printed = address.to_string();
+                prop_assert_eq!(RedisAddress::parse(&printed), Ok(hidden(address.clone())));
+                for printed in [printed, format!("{address:?}")] {
                     prop_assert!(!printed.contains(&password), "{}", printed);
                     prop_assert!(!printed.contains(&encoded.to_string()), "{}", printed);
                 }

@@ -23,7 +23,12 @@ pub struct ServerReport {
 }
 
 /// What `CONFIG GET` is asked for, one by one: before 7.0 it takes one name. `INFO` comes last.
-const SETTINGS: [&str; 3] = ["maxmemory-policy", "repl-backlog-ttl", "appendonly"];
+const SETTINGS: [&str; 4] = [
+    "maxmemory-policy",
+    "repl-backlog-ttl",
+    "appendonly",
+    "cluster-require-full-coverage",
+];
 
 /// The settings of one server that matter, as far as they may be read.
 #[derive(Debug, Default)]
@@ -32,6 +37,8 @@ struct Found {
     policy: Option<String>,
     backlog_ttl: Option<String>,
     append_only: Option<bool>,
+    /// Whether all slots are refused when one is not served; a cluster's only.
+    full_coverage: Option<bool>,
     /// Why not all could be read.
     denied: Option<String>,
 }
@@ -99,7 +106,7 @@ impl Found {
             };
             info.lines().find_map(field)
         };
-        let [policy, backlog_ttl, append_only] = settings;
+        let [policy, backlog_ttl, append_only, full_coverage] = settings;
         found.version = info("redis_version");
         // a server without replies to CONFIG GET tells these two by INFO as well
         found.policy = policy.or_else(|| info("maxmemory_policy"));
@@ -107,6 +114,9 @@ impl Found {
             .map(|value| value == "yes")
             .or_else(|| info("aof_enabled").map(|value| value == "1"));
         found.backlog_ttl = backlog_ttl;
+        found.full_coverage = info("cluster_enabled")
+            .is_some_and(|value| value == "1")
+            .then(|| full_coverage.is_none_or(|value| value == "yes"));
         found
     }
 
@@ -146,6 +156,12 @@ impl Found {
                 "appendonly is no: a restart loses claims and quarantines its regions; set yes",
             ),
             None => warn("appendonly cannot be read: without it a restart loses claims"),
+        }
+        if self.full_coverage == Some(true) {
+            warn(
+                "cluster-require-full-coverage is yes, or cannot be read: one shard that is lost \
+                 stops the regions of all others; set no",
+            );
         }
         report.versions.extend(self.version);
         Ok(())
@@ -190,22 +206,27 @@ mod tests {
         let info = bulk("# Server\r\nredis_version:7.0.15\r\n");
         let ttl = setting("repl-backlog-ttl", "0");
         let aof = setting("appendonly", "yes");
-        let report = judged(&[&policy, &ttl, &aof, &info]).unwrap();
+        let full = setting("cluster-require-full-coverage", "no");
+        let report = judged(&[&policy, &ttl, &aof, &full, &info]).unwrap();
         assert_eq!(report.versions, ["7.0.15"]);
         assert_eq!(report.warnings, Vec::<String>::new());
         let ttl = setting("repl-backlog-ttl", "3600");
         let aof = setting("appendonly", "no");
-        let report = judged(&[&policy, &ttl, &aof, &info]).unwrap();
+        let full = setting("cluster-require-full-coverage", "yes");
+        let report = judged(&[&policy, &ttl, &aof, &full, &info]).unwrap();
         assert_eq!(report.warnings.len(), 2, "{report:?}");
+        let clustered = bulk("redis_version:7.0.15\r\ncluster_enabled:1\r\n");
+        let report = judged(&[&policy, &ttl, &aof, &full, &clustered]).unwrap();
+        assert_eq!(report.warnings.len(), 3, "{report:?}");
     }
 
     #[test]
     fn where_config_is_denied_info_tells_the_policy() {
         let denied = "-NOPERM no permissions to run 'config|get'\r\n";
         let info = bulk("redis_version:7.0.15\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\n");
-        let report = judged(&[denied, denied, denied, &info]).unwrap();
+        let report = judged(&[denied, denied, denied, denied, &info]).unwrap();
         assert_eq!(report.warnings.len(), 1, "{report:?}");
-        let error = judged(&[denied, denied, denied, denied])
+        let error = judged(&[denied, denied, denied, denied, denied])
             .unwrap_err()
             .to_string();
         assert!(error.contains("+info"), "{error}");

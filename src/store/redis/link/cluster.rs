@@ -106,19 +106,18 @@ impl Cluster {
         let mut map = self.shared.map.subscribe();
         loop {
             let server = map.borrow_and_update().get(slot).cloned();
-            match server {
-                Some(ByPlace(server)) => tokio::select! {
+            if let Some(ByPlace(server)) = server {
+                tokio::select! {
                     ready = server.ready(lane, slot, deadline) => {
                         return ready.map(|ready| (Arc::clone(&server), ready));
                     }
                     _ = map.changed() => {}
-                },
-                None => {
-                    self.doubt();
-                    if timeout_at(deadline, map.changed()).await.is_err() {
-                        let reason = format!("slot {slot} is served by no node");
-                        return Err(CallError::NotExecuted(reason.into()));
-                    }
+                }
+            } else {
+                self.doubt();
+                if timeout_at(deadline, map.changed()).await.is_err() {
+                    let reason = format!("slot {slot} is served by no node");
+                    return Err(CallError::NotExecuted(reason.into()));
                 }
             }
         }

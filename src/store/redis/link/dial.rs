@@ -1,6 +1,6 @@
 //! Opening one connection: TCP, TLS, login, and what the server says of itself.
 
-use std::{sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use futures_util::future::select_ok;
 use redis::{
@@ -10,8 +10,9 @@ use redis::{
 use socket2::{SockRef, TcpKeepalive};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
+    net::{TcpStream, lookup_host},
     runtime::Handle,
+    sync::Semaphore,
     task::{AbortHandle, JoinHandle},
     time::timeout,
 };
@@ -26,6 +27,9 @@ use super::{
 /// Most addresses of one host that are tried, all at once.
 const MAX_ADDRESSES: usize = 8;
 
+/// Most names that are looked up at once: a resolver that hangs holds a thread for each.
+const MAX_LOOKUPS: usize = 4;
+
 /// Opens connections, all with the same credentials and limits.
 #[derive(Clone)]
 pub(super) struct Dialer {
@@ -33,6 +37,7 @@ pub(super) struct Dialer {
     pub(super) database: u16,
     pub(super) tls: Option<Tls>,
     pub(super) options: LinkOptions,
+    lookups: Arc<Semaphore>,
 }
 
 /// A connection that is logged in.
@@ -55,9 +60,11 @@ impl Task {
         Self(runtime.spawn(task))
     }
 
-    /// Waits for its end.
+    /// Waits for its end, which may lie in the past.
     pub(super) async fn ended(&mut self) {
-        let _ = (&mut self.0).await;
+        if !self.0.is_finished() {
+            let _ = (&mut self.0).await;
+        }
     }
 
     pub(super) fn abort_handle(&self) -> AbortHandle {
@@ -94,6 +101,7 @@ impl Dialer {
             database,
             tls: tls.map(Tls::new).transpose()?,
             options,
+            lookups: Arc::new(Semaphore::new(MAX_LOOKUPS)),
         })
     }
 
@@ -113,7 +121,7 @@ impl Dialer {
     }
 
     async fn try_open(&self, endpoint: &Endpoint, name: &str) -> Result<Opened, String> {
-        let tcp = connect(endpoint).await.map_err(|e| e.to_string())?;
+        let tcp = self.connect(endpoint).await.map_err(|e| e.to_string())?;
         set_options(&tcp, self.options.deadline).map_err(|e| e.to_string())?;
         match &self.tls {
             None => self.log_in(endpoint, tcp, name).await,
@@ -123,6 +131,31 @@ impl Dialer {
                 self.log_in(endpoint, stream, name).await
             }
         }
+    }
+
+    async fn connect(&self, endpoint: &Endpoint) -> io::Result<TcpStream> {
+        let attempts: Vec<_> = self
+            .look_up(endpoint)
+            .await?
+            .into_iter()
+            .map(|address| Box::pin(TcpStream::connect(address)))
+            .collect();
+        if attempts.is_empty() {
+            return Err(io::Error::other("the host has no address"));
+        }
+        select_ok(attempts).await.map(|(stream, _)| stream)
+    }
+
+    /// Goes on when nobody waits any more, as its thread does, and keeps its permit till then.
+    async fn look_up(&self, endpoint: &Endpoint) -> io::Result<Vec<SocketAddr>> {
+        let permit = Arc::clone(&self.lookups).acquire_owned().await;
+        let Endpoint { host, port } = endpoint.clone();
+        let lookup = tokio::spawn(async move {
+            let addresses = lookup_host((&*host, port)).await;
+            drop(permit);
+            addresses.map(|addresses| addresses.take(MAX_ADDRESSES).collect())
+        });
+        lookup.await?
     }
 
     async fn log_in<S>(&self, endpoint: &Endpoint, stream: S, name: &str) -> Result<Opened, String>
@@ -221,21 +254,9 @@ pub(super) fn text(value: &Value) -> &str {
     }
 }
 
-async fn connect(endpoint: &Endpoint) -> std::io::Result<TcpStream> {
-    let addresses = tokio::net::lookup_host((&*endpoint.host, endpoint.port)).await?;
-    let attempts: Vec<_> = addresses
-        .take(MAX_ADDRESSES)
-        .map(|address| Box::pin(TcpStream::connect(address)))
-        .collect();
-    if attempts.is_empty() {
-        return Err(std::io::Error::other("the host has no address"));
-    }
-    select_ok(attempts).await.map(|(stream, _)| stream)
-}
-
 /// A peer that is gone without a word is noticed by the kernel too: data that nobody acknowledges
 /// ends the connection after four deadlines, silence after 15 s.
-fn set_options(tcp: &TcpStream, deadline: Duration) -> std::io::Result<()> {
+fn set_options(tcp: &TcpStream, deadline: Duration) -> io::Result<()> {
     tcp.set_nodelay(true)?;
     let socket = SockRef::from(tcp);
     let keepalive = TcpKeepalive::new()

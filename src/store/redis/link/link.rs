@@ -135,6 +135,9 @@ impl Link {
         slot_key: &str,
         pipeline: &Pipeline,
     ) -> Result<Vec<Value>, CallError> {
+        if pipeline.is_empty() {
+            return Ok(Vec::new());
+        }
         let request = Request::Reads(pipeline);
         self.call(lane, slot_of(slot_key.as_bytes()), request).await
     }
