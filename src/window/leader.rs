@@ -218,6 +218,7 @@ async fn decide_window(
         Err(error) => {
             // decided all the same: the record tells it, though somebody else seals
             record(context, seq, &decided, BTreeSet::new(), None);
+            tell::too_late(&context.region, seq, &error);
             return Err(error);
         }
     };
@@ -244,6 +245,8 @@ async fn decide_window(
         let (region, snapshot) = (&context.region, &decided.snapshot);
         tell::sealed(region, &window.window, snapshot, &report, sealed);
         context.level.sealed(report.source);
+    } else if let Err(error) = &sealed {
+        tell::too_late(&context.region, seq, error);
     }
     // what was claimed is claimed, whoever sealed
     let Claimed { lost, repaired, .. } = claimed;

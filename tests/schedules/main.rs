@@ -1,0 +1,20 @@
+//! Several nodes and a real Redis under seeded load and seeded faults; afterwards every operation is
+//! checked against the region's own outbox.
+//!
+//! `KHEYA_SCHEDULES=n` runs n schedules; `SCHEDULE=seed` runs one.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of a test fail it by panicking"
+)]
+
+mod calls;
+#[path = "../common/chance.rs"]
+#[expect(dead_code, reason = "shared with other tests, which use more of it")]
+mod chance;
+mod check;
+mod faults;
+mod load;
+mod schedule;
+mod stage;

@@ -1,0 +1,280 @@
+//! One schedule from its seed to its verdict, and the test that runs many.
+
+use std::{
+    env, fs,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::PathBuf,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use tokio::runtime::{Handle, Runtime};
+
+use crate::{
+    calls::Caller,
+    chance::Chance,
+    check::{self, Evidence, Tally},
+    faults::{Counts, Director, Kind},
+    load::Load,
+    stage::{SHORT, Stage},
+};
+
+/// Schedules of a normal run: each kind three times.
+const SCHEDULES: u64 = 60;
+
+/// Schedules at once: they wait more than they work.
+const AT_ONCE: usize = 3;
+
+/// Regions of a schedule.
+const REGIONS: usize = 2;
+
+/// Below this a schedule shows nothing.
+const LEAST_ACCEPTED: usize = 40;
+const LEAST_CONFIRMED: usize = 15;
+const LEAST_OWN: usize = 2;
+
+/// All that was accepted ends so soon after the last fault is healed: the longest lease, two windows
+/// with budget and grace, and a second each for nodes to look around and for a busy machine.
+const HEALED_WITHIN: Duration = Duration::from_millis(3_500 + 2 * 850 + 2_000);
+
+/// What came of a schedule.
+struct Verdict {
+    broken: Vec<String>,
+    counts: Counts,
+    tally: Tally,
+    stale: usize,
+    healed: Duration,
+}
+
+#[test]
+fn every_promise_holds_under_seeded_faults() {
+    let (first, count) = match env::var("SCHEDULE") {
+        Ok(seed) => (seed.parse().unwrap(), 1),
+        Err(_) => (
+            0,
+            env::var("KHEYA_SCHEDULES").map_or(SCHEDULES, |n| n.parse().unwrap()),
+        ),
+    };
+    let started = Instant::now();
+    let runtime = Runtime::new().unwrap();
+    let next = AtomicU64::new(first);
+    let sum = Mutex::new((Counts::new(), Tally::default(), 0, Vec::new(), Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE.min(count as usize) {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= first + count {
+                        return;
+                    }
+                    let ran = catch_unwind(AssertUnwindSafe(|| run(seed, runtime.handle())));
+                    let mut sum = sum.lock().unwrap();
+                    match ran {
+                        Ok(verdict) => {
+                            for (fault, times) in verdict.counts {
+                                *sum.0.entry(fault).or_default() += times;
+                            }
+                            sum.1.add(&verdict.tally);
+                            sum.2 += verdict.stale;
+                            sum.3.push(verdict.healed);
+                            if !verdict.broken.is_empty() {
+                                sum.4.push((seed, verdict.broken));
+                            }
+                        }
+                        Err(panic) => {
+                            let told = panic.downcast_ref::<String>().cloned();
+                            sum.4.push((seed, vec![told.unwrap_or_else(|| "a panic".into())]));
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let (counts, tally, stale, mut healed, failed) = sum.into_inner().unwrap();
+    healed.sort();
+    println!("{count} schedules in {:.0?}", started.elapsed());
+    println!("injected: {counts:#?}");
+    println!("checked: {tally:#?}");
+    println!("stale writes refused: {stale}");
+    if let (Some(middle), Some(last)) = (healed.get(healed.len() / 2), healed.last()) {
+        println!("all ended after healing: median {middle:.1?}, longest {last:.1?}");
+    }
+    for (seed, broken) in &failed {
+        let kind = Kind::of(*seed);
+        println!("seed {seed} ({kind:?}), again with: SCHEDULE={seed} cargo test --test schedules every_promise");
+        for told in broken.iter().take(8) {
+            println!("    {told}");
+        }
+    }
+    let seeds: Vec<u64> = failed.iter().map(|(seed, _)| *seed).collect();
+    assert!(failed.is_empty(), "{} schedules failed: {seeds:?}", seeds.len());
+    assert!(
+        count < SCHEDULES || stale > 0,
+        "no node ever came too late with a write: the schedules show nothing of that"
+    );
+}
+
+fn run(seed: u64, on: &Handle) -> Verdict {
+    let kind = Kind::of(seed);
+    let started = Instant::now();
+    let stage = Stage::start(seed, kind.needs_replica(), &SHORT);
+    let caller = Caller::new(stage.urls());
+    let regions: Vec<String> = (0..REGIONS).map(|region| format!("s{seed}-{region}")).collect();
+    let mut load = Load::begin(on, &caller, &regions, seed);
+    let mut director = Director {
+        stage: &stage,
+        load: &load,
+        on,
+        chance: Chance::new(seed),
+        counts: Counts::new(),
+        losses: Vec::new(),
+        clock_set_back: false,
+    };
+    for region in &regions {
+        director.leader_of(region);
+    }
+    thread::sleep(Duration::from_millis(700));
+    director.inject(kind);
+    let mut broken = Vec::new();
+    director.heal();
+    if !director.losses.is_empty() {
+        broken.extend(director.quarantine_is_told());
+        director.sit_out_quarantine();
+    }
+    let healing = Instant::now();
+    let Director {
+        counts,
+        losses,
+        clock_set_back,
+        ..
+    } = director;
+    on.block_on(load.end_riders());
+    let left = on.block_on(wait_ended(&caller, &regions, healing));
+    let healed = healing.elapsed();
+    on.block_on(load.end());
+    broken.extend(left);
+
+    let mut tally = Tally::default();
+    let mut all = Vec::new();
+    for world in &load.worlds {
+        let evidence = on.block_on(Evidence::collect(&caller, world, &losses));
+        let evidence = Evidence {
+            clock_set_back,
+            ..evidence
+        };
+        let findings = check::check(&evidence);
+        tally.add(&findings.tally);
+        broken.extend(findings.broken);
+        all.push(evidence);
+    }
+    broken.extend(on.block_on(no_double_claims(&caller)));
+    let injected: u64 = counts.values().sum();
+    if injected == 0 {
+        broken.push("invalid: nothing was injected".into());
+    }
+    if tally.accepted < LEAST_ACCEPTED
+        || tally.confirmed < LEAST_CONFIRMED
+        || tally.own_claims < LEAST_OWN
+    {
+        broken.push(format!("invalid: too little load: {tally:?}"));
+    }
+    let words: Vec<String> = stage.nodes.iter().map(kheya_faults::Node::stderr).collect();
+    for word in &words {
+        if let Some(line) = word.lines().find(|line| line.contains("panicked")) {
+            broken.push(format!("a node panicked: {line}"));
+        }
+    }
+    let stale = words.iter().map(|word| word.matches("came too late").count()).sum();
+    if !broken.is_empty() {
+        broken.push(format!("all of it is in {}", post_mortem(seed, &all, &words, &stage, &broken).display()));
+    }
+    println!(
+        "seed {seed} {kind:?}: {:.1?}, healed {healed:.1?}, stale {stale}, {tally:?}{}",
+        started.elapsed(),
+        if broken.is_empty() { "" } else { " BROKEN" }
+    );
+    Verdict {
+        broken,
+        counts,
+        tally,
+        stale,
+        healed,
+    }
+}
+
+/// Waits until no request is open; tells those that are after the time that is promised.
+async fn wait_ended(caller: &Caller, regions: &[String], since: Instant) -> Option<String> {
+    loop {
+        let mut open = Vec::new();
+        for region in regions {
+            for state in ["pending", "assigned"] {
+                let path = format!("{region}/requests?state={state}");
+                match caller.read(&path).await {
+                    Some(page) => {
+                        let requests = page["requests"].as_array().unwrap();
+                        open.extend(requests.iter().map(ToString::to_string));
+                    }
+                    None => open.push(format!("{path} is not answered")),
+                }
+            }
+        }
+        if open.is_empty() {
+            return None;
+        }
+        if since.elapsed() > HEALED_WITHIN {
+            return Some(format!("INV-6: open {:?} after healing: {open:?}", since.elapsed()));
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// INV-1 as the nodes count it.
+async fn no_double_claims(caller: &Caller) -> Vec<String> {
+    let mut broken = Vec::new();
+    for node in 0..caller.nodes() {
+        let Some(metrics) = caller.metrics(node).await else {
+            broken.push(format!("n{node} tells no metrics"));
+            continue;
+        };
+        for line in metrics.lines() {
+            let counted = line.starts_with("kheya_double_claims_total");
+            if counted && !line.ends_with(" 0") {
+                broken.push(format!("INV-1: n{node}: {line}"));
+            }
+        }
+    }
+    broken
+}
+
+/// Writes down everything that is known of a failed schedule.
+fn post_mortem(
+    seed: u64,
+    evidence: &[Evidence],
+    words: &[String],
+    stage: &Stage,
+    broken: &[String],
+) -> PathBuf {
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("schedule-{seed}"));
+    let _ = fs::remove_dir_all(&directory);
+    fs::create_dir_all(&directory).unwrap();
+    let write = |name: String, text: String| fs::write(directory.join(name), text).unwrap();
+    let lines = |values: &[serde_json::Value]| {
+        values.iter().map(|value| format!("{value}\n")).collect::<String>()
+    };
+    write("broken".into(), broken.join("\n"));
+    for region in evidence {
+        write(format!("{}-events.jsonl", region.region), lines(&region.outbox));
+        write(format!("{}-windows.jsonl", region.region), lines(&region.reports));
+        write(format!("{}-calls", region.region), format!("{:#?}", region.told));
+        write(format!("{}-seen", region.region), format!("{:#?}", region.seen));
+    }
+    for (node, word) in words.iter().enumerate() {
+        write(format!("n{node}.stderr"), word.clone());
+    }
+    write("redis.log".into(), stage.redis.primary().log());
+    directory
+}
