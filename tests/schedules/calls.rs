@@ -235,10 +235,15 @@ impl Caller {
         }
     }
 
-    /// Reads from any node that answers with success.
+    /// Reads from the first node that answers with success.
     pub(crate) async fn read(&self, path: &str) -> Option<Value> {
-        let outcome = self.get(self.any_node(), path).await;
-        outcome.is_ok().then(|| outcome.json())
+        for _ in 0..self.nodes.len() {
+            let outcome = self.get(self.any_node(), path).await;
+            if outcome.is_ok() {
+                return Some(outcome.json());
+            }
+        }
+        None
     }
 
     /// Sends a call, and again to other nodes until its outcome is known, for so long; gives the

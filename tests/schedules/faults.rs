@@ -7,7 +7,6 @@ use std::{
 };
 
 use kheya_faults::{Delay, Fault, Often, Towards};
-use redis::Commands as _;
 use serde_json::Value;
 use tokio::runtime::Handle;
 
@@ -16,6 +15,7 @@ use crate::{
     check::Loss,
     load::Load,
     stage::{NODES, Redis, Stage},
+    watching,
 };
 
 /// The kinds of schedules, in turn by seed.
@@ -240,16 +240,7 @@ impl Director<'_> {
     }
 
     pub(crate) fn leader_of(&self, region: &str) -> usize {
-        let give_up = Instant::now() + Duration::from_secs(15);
-        loop {
-            let found = self.on.block_on(self.load.caller.read(region));
-            let name = found.as_ref().and_then(|found| found["leader"]["node"].as_str());
-            if let Some(leader) = name.and_then(Stage::number_of) {
-                return leader;
-            }
-            assert!(Instant::now() < give_up, "nobody leads {region}: {found:?}");
-            thread::sleep(Duration::from_millis(20));
-        }
+        self.on.block_on(watching::leader_of(&self.load.caller, region))
     }
 
     /// Waits until the leader of a drawn region is in the middle of a window, which its slow link
@@ -259,28 +250,11 @@ impl Director<'_> {
         let leader = self.leader_of(&region);
         let slow = Delay::Fixed(Duration::from_millis(25));
         self.stage.proxies[leader].delay(Towards::Server, slow);
-        if self.wait_taken(&region) {
+        let redis = self.stage.redis.primary();
+        if watching::wait_taken(&redis, &region, Duration::from_secs(2)) {
             self.count("struck in mid-window");
         }
         leader
-    }
-
-    /// Waits until a window of the region is taken, for some windows' time.
-    pub(crate) fn wait_taken(&self, region: &str) -> bool {
-        let redis = self.stage.redis.primary();
-        let Ok(mut connection) = redis.try_connect() else {
-            return false;
-        };
-        let key = format!("kheya:{{{region}}}:signal");
-        let give_up = Instant::now() + Duration::from_secs(2);
-        while Instant::now() < give_up {
-            let signal: Vec<u8> = connection.get(&key).unwrap_or_default();
-            if signal.windows(6).any(|bytes| bytes == b"taken\xc3") {
-                return true;
-            }
-            thread::sleep(Duration::from_millis(1));
-        }
-        false
     }
 
     fn kill(&mut self, node: usize) {

@@ -14,7 +14,13 @@ mod calls;
 #[expect(dead_code, reason = "shared with other tests, which use more of it")]
 mod chance;
 mod check;
+mod cluster;
+mod even;
 mod faults;
+mod handover;
+mod late;
 mod load;
+mod outage;
 mod schedule;
 mod stage;
+mod watching;

@@ -29,6 +29,12 @@ pub(crate) const SHORT: Times = Times {
              lease_ms = 3000\nmax_wait_ms = 4000\ndecline_cooldown_ms = 1000\n",
 };
 
+/// The service's own defaults, leases of claims aside: a dead city would keep its drivers for long.
+pub(crate) const AS_SHIPPED: Times = Times {
+    node: "",
+    region: "offer_window_ms = 1000\nlease_ms = 3000\nmax_wait_ms = 30000\n",
+};
+
 /// One server, or a primary with its replica.
 pub(crate) enum Redis {
     Alone(Arc<RedisServer>),
@@ -98,11 +104,6 @@ impl Stage {
                 pair.replica().advance(by);
             }
         }
-    }
-
-    /// The store's wall clock, as callers know it.
-    pub(crate) fn store_ms(&self) -> i64 {
-        machine_ms() + self.redis.primary().offset_us() / 1_000
     }
 }
 

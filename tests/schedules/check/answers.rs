@@ -80,14 +80,21 @@ fn cancel(evidence: &Evidence, books: &Books, told: &Told, id: &str, findings: &
         (200, _) => ends.contains(&EventType::Cancelled),
         (409, "already_confirmed") => ends.contains(&EventType::Confirmed),
         (409, "request_closed") => ends.contains(&EventType::Expired),
-        // never taken in, or lost with the store's data, or forgotten with it
-        (404, "unknown_request") => evidence.lost_writes() || !books.requested.contains(id),
+        // not taken in yet, as far as anybody was told; or lost with the store's data
+        (404, "unknown_request") => evidence.lost_writes() || !was_accepted(evidence, id),
         (409, "not_held") => !evidence.losses.is_empty(),
         _ => false,
     };
     findings.hold(holds, || {
         format!("INV-7: cancelling {id} was answered {:?}; it ended {ends:?}", last.outcome)
     });
+}
+
+fn was_accepted(evidence: &Evidence, id: &str) -> bool {
+    evidence.told.iter().any(|told| {
+        let named = matches!(&told.asked, Asked::Intake { requests } if requests.iter().any(|r| r == id));
+        named && told.known().is_some_and(|last| last.outcome.is_ok())
+    })
 }
 
 fn claim(evidence: &Evidence, books: &Books, told: &Told, findings: &mut Findings) {
@@ -112,6 +119,14 @@ fn claim(evidence: &Evidence, books: &Books, told: &Told, findings: &mut Finding
         // extending publishes no event
         _ => return,
     };
+    // what a loss undid may be offered, and answered, once more
+    let again = evidence.told.iter().filter(|other| {
+        let other = (&other.asked, other.known());
+        other.0 == &told.asked && other.1.is_some_and(|last| last.outcome.is_ok())
+    });
+    if evidence.lost_writes() && !last.outcome.is_ok() && again.count() > 0 {
+        return;
+    }
     let (times, code) = (happened(event), last.outcome.code());
     let holds = match (last.outcome.status(), code.as_str()) {
         (200, _) => times == 1,

@@ -12,7 +12,10 @@ mod reports;
 
 use std::time::Instant;
 
+use crate::calls::Caller;
+
 pub(crate) use evidence::Evidence;
+pub(crate) use reports::sealed_in_time;
 
 /// A new life of the store's data that the schedule brought about.
 #[derive(Debug, Clone, Copy)]
@@ -82,4 +85,22 @@ pub(crate) fn check(evidence: &Evidence) -> Findings {
     answers::agree(evidence, &books, &mut findings);
     losses::are_declared(evidence, &mut findings);
     findings
+}
+
+/// INV-1 as the nodes count it.
+pub(crate) async fn no_double_claims(caller: &Caller) -> Vec<String> {
+    let mut broken = Vec::new();
+    for node in 0..caller.nodes() {
+        let Some(metrics) = caller.metrics(node).await else {
+            broken.push(format!("n{node} tells no metrics"));
+            continue;
+        };
+        for line in metrics.lines() {
+            let counted = line.starts_with("kheya_double_claims_total");
+            if counted && !line.ends_with(" 0") {
+                broken.push(format!("INV-1: n{node}: {line}"));
+            }
+        }
+    }
+    broken
 }

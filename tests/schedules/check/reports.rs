@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use kheya::protocol::{EventType, Source};
 
+use serde_json::Value;
+
 use super::{Evidence, Findings};
 
 pub(super) fn agree(evidence: &Evidence, findings: &mut Findings) {
@@ -68,4 +70,14 @@ pub(super) fn agree(evidence: &Evidence, findings: &mut Findings) {
     findings.hold(claimed.is_empty(), || {
         format!("INV-4: claims for windows that were never sealed: {claimed:?}")
     });
+}
+
+/// Windows that were sealed later than so long after their close.
+pub(crate) fn sealed_in_time(region: &str, reports: &[Value], within_ms: i64) -> Vec<String> {
+    let late = |report: &&Value| {
+        let number = |name: &str| report[name].as_i64().unwrap();
+        number("sealed_at_ms") - number("closed_at_ms") > within_ms
+    };
+    let late = reports.iter().filter(late);
+    late.map(|report| format!("a window of {region} was sealed late: {report}")).collect()
 }

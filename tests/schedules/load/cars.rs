@@ -26,6 +26,6 @@ pub(super) async fn tell_places(world: World) {
         let node = world.caller.any_node();
         let sent = world.caller.send(node, Method::POST, &path, Some(body));
         let _ = sent.await;
-        tokio::time::sleep(EVERY).await;
+        tokio::time::sleep(EVERY.mul_f64(world.slower)).await;
     }
 }

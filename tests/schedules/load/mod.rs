@@ -43,6 +43,8 @@ pub(crate) struct World {
     pub(crate) caller: Caller,
     pub(crate) region: String,
     pub(crate) seed: u64,
+    /// By how much everything comes more slowly.
+    slower: f64,
     phase: watch::Receiver<Phase>,
     ahead_ms: Arc<AtomicI64>,
     /// Events as a follower saw them, by cursor.
@@ -79,8 +81,14 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Begins on regions of these names.
-    pub(crate) fn begin(on: &Handle, caller: &Caller, regions: &[String], seed: u64) -> Self {
+    /// Begins on regions of these names, everything coming so many times more slowly.
+    pub(crate) fn begin(
+        on: &Handle,
+        caller: &Caller,
+        regions: &[String],
+        seed: u64,
+        slower: f64,
+    ) -> Self {
         let (phase, following) = watch::channel(Phase::Loading);
         let ahead_ms: Arc<AtomicI64> = Arc::default();
         let mut load = Self {
@@ -96,6 +104,7 @@ impl Load {
                 caller: caller.clone(),
                 region: region.clone(),
                 seed,
+                slower,
                 phase: following.clone(),
                 ahead_ms: ahead_ms.clone(),
                 seen: Arc::default(),

@@ -76,7 +76,7 @@ pub(super) async fn come(world: World) {
             caller.insist(cancel, PATIENCE).await;
         });
         while calls.try_join_next().is_some() {}
-        tokio::time::sleep(EVERY.mul_f64(chance.unit())).await;
+        tokio::time::sleep(EVERY.mul_f64(world.slower * chance.unit())).await;
     }
     while let Some(ended) = calls.join_next().await {
         ended.unwrap();

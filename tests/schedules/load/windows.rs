@@ -23,7 +23,7 @@ pub(super) async fn are_asked_for(world: World) {
     let mut chance = world.chance("windows");
     let mut calls = JoinSet::new();
     for number in 0.. {
-        tokio::time::sleep(EVERY.mul_f64(chance.unit())).await;
+        tokio::time::sleep(EVERY.mul_f64(world.slower * chance.unit())).await;
         if !world.is(Phase::Loading) {
             break;
         }
