@@ -97,6 +97,7 @@ impl Link {
     }
 
     /// The same connections with another deadline.
+    #[cfg(test)]
     pub(crate) fn with_deadline(&self, deadline: Duration) -> Self {
         Self {
             inner: Arc::clone(&self.inner),
