@@ -12,6 +12,7 @@ mod cell;
 mod clock;
 mod keys;
 mod link;
+mod parts;
 mod pings;
 mod read;
 mod registry;
@@ -130,7 +131,7 @@ impl RedisStore {
         link: LinkOptions,
     ) -> Result<(Self, ServerReport), OpenError> {
         options.check()?;
-        let lease = lease_link(address.clone(), link.clone()).await?;
+        let lease = lease_link(address.clone(), link).await?;
         let link = Link::connect(address, link).await?;
         let report = link.check_server().await?;
         let default_rules = serde_json::to_string(&options.rules).unwrap_or_default();
@@ -295,6 +296,8 @@ impl Store for RedisStore {
             let running = tokio::spawn(async move {
                 match command {
                     Command::Ping(pings) => pings::take_in(&shared, &cell, pings).await,
+                    Command::Intake(intake) => parts::take_in(&shared, &cell, intake).await,
+                    Command::Reconcile(telling) => parts::tell(&shared, &cell, telling).await,
                     command => shared.execute(&cell, &command, wire::decode).await,
                 }
             });

@@ -75,11 +75,13 @@ impl Shared {
             .for_each_concurrent(LOOKS_AT_ONCE, |chunk| async move {
                 let keys: Vec<&Cell> = chunk.iter().map(AsRef::as_ref).collect();
                 let Ok(found) = self.signals(&keys).await else {
-                    keys.iter().for_each(|cell| cell.not_seen());
+                    for cell in keys {
+                        cell.not_seen();
+                    }
                     return;
                 };
                 for (cell, signal) in chunk.iter().zip(found) {
-                    if self.took_in(cell, &signal).is_err() {
+                    if took_in(cell, &signal).is_err() {
                         self.wake(cell);
                     }
                 }
@@ -91,7 +93,7 @@ impl Shared {
     pub(super) async fn look(&self, cell: &Cell) -> Result<(), StoreError> {
         let found = self.signals(&[cell]).await?;
         match found.first() {
-            Some(signal) => self.took_in(cell, signal),
+            Some(signal) => took_in(cell, signal),
             None => Err(StoreError::UnknownRegion),
         }
     }
@@ -109,15 +111,6 @@ impl Shared {
         found.map_err(unread)
     }
 
-    fn took_in(&self, cell: &Cell, signal: &Value) -> Result<(), StoreError> {
-        let Some(signal) = bytes(signal)? else {
-            return Err(StoreError::UnknownRegion);
-        };
-        let StoredSignal { t, s } = unpack(signal)?;
-        cell.saw(t, s);
-        Ok(())
-    }
-
     /// A region that this node knows is not there: its next step begins a new generation.
     fn wake(self: &Arc<Self>, cell: &Arc<Cell>) {
         let (shared, cell) = (self.clone(), cell.clone());
@@ -127,4 +120,13 @@ impl Shared {
                 .await;
         });
     }
+}
+
+fn took_in(cell: &Cell, signal: &Value) -> Result<(), StoreError> {
+    let Some(signal) = bytes(signal)? else {
+        return Err(StoreError::UnknownRegion);
+    };
+    let StoredSignal { t, s } = unpack(signal)?;
+    cell.saw(t, s);
+    Ok(())
 }

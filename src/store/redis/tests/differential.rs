@@ -225,17 +225,14 @@ async fn run(on: &OnServer, seed: u64, steps: u64) -> Seen {
         }
         if !fresh && world.below(300) == 0 {
             twins.seen.losses += 1;
-            match earlier.take() {
-                Some(mut state) => {
-                    on.restore(&region);
-                    state.store_id = "lost".into();
-                    twins.compared = state.last_event();
-                    twins.pure = state;
-                }
-                None => {
-                    on.delete(&region);
-                    fresh = true;
-                }
+            if let Some(mut state) = earlier.take() {
+                on.restore(&region);
+                state.store_id = "lost".into();
+                twins.compared = state.last_event();
+                twins.pure = state;
+            } else {
+                on.delete(&region);
+                fresh = true;
             }
         }
         let command = if fresh {
