@@ -125,6 +125,7 @@ pub(super) async fn sweep_due(
                 };
             tell_gauges(&context).await;
         }
+        telemetry::leading(&context.region, held.borrow().is_some());
         tell_level(&context);
         tokio::select! {
             () = sleep(SWEEP_EVERY) => {}

@@ -24,7 +24,7 @@ mod tests;
 mod watching;
 mod wire;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -41,6 +41,7 @@ use super::{Clock, RegionSignal, Store, StoreError, StoreFuture, StoreOptions};
 use crate::{
     domain::{DurationMs, NodeId, RegionId},
     protocol::{Answer, Command, Query, Reply, RulesError},
+    telemetry,
 };
 
 pub use link::{AddressError, LinkCounters, LinkError, LinkOptions, RedisAddress, ServerReport};
@@ -157,19 +158,6 @@ impl RedisStore {
     pub fn clock(&self) -> Arc<dyn Clock> {
         self.shared.clock.clone()
     }
-
-    /// What the connections went through.
-    pub fn counters(&self) -> LinkCounters {
-        self.shared.link.counters()
-    }
-
-    /// Calls under way, of those that may be at once.
-    pub fn in_flight(&self) -> usize {
-        [Lane::Work, Lane::Read]
-            .into_iter()
-            .map(|lane| self.shared.link.in_flight(lane))
-            .sum()
-    }
 }
 
 /// Connections for leadership calls, on a thread that does nothing else.
@@ -269,6 +257,7 @@ impl Shared {
                     return Ok(answer);
                 }
                 Fate::Changed(changed) => {
+                    telemetry::generation_changed(cell.region());
                     tracing::warn!(
                         region = %cell.region(),
                         generation = changed.generation.get(),
@@ -287,9 +276,21 @@ impl Shared {
     }
 }
 
+/// Tells the metrics of a call.
+fn tell(kind: &'static str, started: Instant, error: Option<&StoreError>) {
+    let failed = error.and_then(|error| match error {
+        StoreError::Unavailable(_) => Some("unavailable"),
+        StoreError::OutcomeUnknown(_) => Some("unknown"),
+        StoreError::Broken(_) => Some("broken"),
+        StoreError::UnknownRegion | StoreError::TooManyRegions(_) => None,
+    });
+    telemetry::store_call(kind, started.elapsed(), failed);
+}
+
 impl Store for RedisStore {
     fn apply<'a>(&'a self, region: &'a RegionId, command: Command) -> StoreFuture<'a, Answer> {
         Box::pin(async move {
+            let (started, kind) = (Instant::now(), command.name());
             let shared = self.shared.clone();
             let cell = shared.cell_for(region, command.creates_region()).await?;
             // goes on to its end although the caller stops waiting
@@ -301,15 +302,22 @@ impl Store for RedisStore {
                     command => shared.execute(&cell, &command, wire::decode).await,
                 }
             });
-            match running.await {
+            let answer = match running.await {
                 Ok(answer) => answer,
                 Err(_) => Err(StoreError::OutcomeUnknown("the call died".into())),
-            }
+            };
+            tell(kind, started, answer.as_ref().err());
+            answer
         })
     }
 
     fn query<'a>(&'a self, region: &'a RegionId, query: Query) -> StoreFuture<'a, Reply> {
-        Box::pin(async move { read::query(&self.shared, region, query).await })
+        Box::pin(async move {
+            let started = Instant::now();
+            let reply = read::query(&self.shared, region, query).await;
+            tell("query", started, reply.as_ref().err());
+            reply
+        })
     }
 
     fn regions(&self) -> StoreFuture<'_, Vec<RegionId>> {

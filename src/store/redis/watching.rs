@@ -11,7 +11,7 @@ use redis::{Value, pipe};
 use serde::Deserialize;
 use tokio::{
     sync::watch,
-    time::{Duration, MissedTickBehavior, interval},
+    time::{Duration, Instant, MissedTickBehavior, interval},
 };
 
 use super::{
@@ -26,10 +26,14 @@ use crate::{
     domain::StoreTime,
     protocol::{Command, Sweep},
     store::{RegionSignal, StoreError},
+    telemetry,
 };
 
 /// Time between two looks: a fifth of the shortest window.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Time between two tellings of what the connections go through.
+const TELL_EVERY: Duration = Duration::from_secs(2);
 
 /// Regions looked up in one pipeline where they lie on one server.
 const AT_ONCE: usize = 100;
@@ -45,6 +49,7 @@ struct StoredSignal {
 
 /// Follows every region that the node has met, until the store is gone.
 pub(super) async fn poll(shared: Weak<Shared>, mut stop: watch::Receiver<bool>) {
+    let mut tells = Instant::now();
     let mut ticks = interval(LOOK_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -56,6 +61,11 @@ pub(super) async fn poll(shared: Weak<Shared>, mut stop: watch::Receiver<bool>) 
             return;
         };
         shared.look_at_all().await;
+        if tells.elapsed() >= TELL_EVERY {
+            tells = Instant::now();
+            let in_flight = [Lane::Work, Lane::Read].map(|lane| shared.link.in_flight(lane));
+            telemetry::store_link(&shared.link.counters(), in_flight.iter().sum());
+        }
     }
 }
 
