@@ -102,7 +102,22 @@ impl OnServer {
         Arc::new(store)
     }
 
-    /// Sets the server's clock.
+    /// Moves the clocks forward.
+    pub(super) fn advance_all(&self, by: Duration) {
+        for server in self.servers() {
+            server.advance(by);
+        }
+    }
+
+    /// Every key that there is.
+    pub(super) fn keys(&self) -> Vec<String> {
+        let servers = self.servers().into_iter();
+        servers
+            .flat_map(|server| server.call::<Vec<String>>(&["KEYS", "*"]))
+            .collect()
+    }
+
+    /// Sets the servers' clocks.
     pub(super) fn set_clock(&self, now: StoreTime) {
         let machine = std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
@@ -165,9 +180,7 @@ impl Harness for OnServer {
     fn advance(&self, by: DurationMs) -> CaseFuture<'_> {
         Box::pin(async move {
             let by = u64::try_from(by.get()).unwrap();
-            for server in self.servers() {
-                server.advance(Duration::from_millis(by));
-            }
+            self.advance_all(Duration::from_millis(by));
         })
     }
 
