@@ -32,12 +32,11 @@ use tokio::sync::watch;
 
 use self::{
     cell::Cell,
-    clock::ServerClock,
     link::{CallError, Lane, Link},
     scripts::{HEARTBEAT, SCRIPTS},
     wire::{Fate, Missing, Told, WireError},
 };
-use super::{Clock, RegionSignal, Store, StoreError, StoreFuture, StoreOptions};
+use super::{Clock, RegionSignal, Store, StoreError, StoreFuture, StoreOptions, SystemClock};
 use crate::{
     domain::{DurationMs, NodeId, RegionId},
     protocol::{Answer, Command, Query, Reply, RulesError},
@@ -73,7 +72,6 @@ struct Shared {
     options: StoreOptions,
     /// The rules of new regions, as scripts read them.
     default_rules: String,
-    clock: Arc<ServerClock>,
     /// The regions that this node has met.
     cells: ArcSwap<BTreeMap<RegionId, Arc<Cell>>>,
     /// Held to add a cell; readers do without.
@@ -132,7 +130,8 @@ impl RedisStore {
         link: LinkOptions,
     ) -> Result<(Self, ServerReport), OpenError> {
         options.check()?;
-        let lease = lease_link(address.clone(), link).await?;
+        let stop = watch::Sender::new(false);
+        let lease = lease_link(address.clone(), link, stop.subscribe()).await?;
         let link = Link::connect(address, link).await?;
         let report = link.check_server().await?;
         let default_rules = serde_json::to_string(&options.rules).unwrap_or_default();
@@ -141,11 +140,10 @@ impl RedisStore {
             lease,
             options,
             default_rules,
-            clock: Arc::default(),
             cells: ArcSwap::default(),
             adding: Mutex::new(()),
             count: watch::Sender::new(0),
-            stop: watch::Sender::new(false),
+            stop,
         });
         tokio::spawn(watching::poll(
             Arc::downgrade(&shared),
@@ -153,15 +151,14 @@ impl RedisStore {
         ));
         Ok((Self { shared }, report))
     }
-
-    /// The server's clock, as far as this node can tell.
-    pub fn clock(&self) -> Arc<dyn Clock> {
-        self.shared.clock.clone()
-    }
 }
 
 /// Connections for leadership calls, on a thread that does nothing else.
-async fn lease_link(address: RedisAddress, options: LinkOptions) -> Result<Link, OpenError> {
+async fn lease_link(
+    address: RedisAddress,
+    options: LinkOptions,
+    mut stopped: watch::Receiver<bool>,
+) -> Result<Link, OpenError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -172,8 +169,8 @@ async fn lease_link(address: RedisAddress, options: LinkOptions) -> Result<Link,
             runtime.block_on(async move {
                 let link = Link::connect(&address, options).await;
                 let _ = connected.send(link);
-                // the connections live on this thread as long as the process does
-                std::future::pending::<()>().await;
+                // the connections live on this thread, as long as the store does
+                let _ = stopped.wait_for(|stopped| *stopped).await;
             });
         })?;
     match connecting.await {
@@ -242,7 +239,7 @@ impl Shared {
         let mut defaults = false;
         for _ in 0..SENT_AT_MOST {
             let told = self.run(cell, command, defaults, decode).await?;
-            self.clock.read(told.now);
+            cell.clock.read(told.now);
             if let Some(signal) = told.signal {
                 cell.saw(told.now, signal);
             }
@@ -336,6 +333,13 @@ impl Store for RedisStore {
 
     fn watch_regions(&self) -> watch::Receiver<usize> {
         self.shared.count.subscribe()
+    }
+
+    fn clock(&self, region: &RegionId) -> Arc<dyn Clock> {
+        match self.shared.cells.load().get(region) {
+            Some(cell) => cell.clock.clone(),
+            None => Arc::new(SystemClock),
+        }
     }
 
     fn alive<'a>(&'a self, node: &'a NodeId, life: DurationMs) -> StoreFuture<'a, Vec<NodeId>> {

@@ -18,7 +18,7 @@ use super::{
     Shared,
     cell::Cell,
     link::Lane,
-    reply::bytes,
+    reply::{bytes, clock},
     unread,
     wire::{self, unpack},
 };
@@ -116,9 +116,17 @@ impl Shared {
         for cell in cells {
             pipeline.cmd("GET").arg(&cell.keys().signal);
         }
+        pipeline.cmd("TIME");
         let slot_key = &first.keys().signal;
         let found = self.link.read(Lane::Read, slot_key, &pipeline).await;
-        found.map_err(unread)
+        let mut found = found.map_err(unread)?;
+        if let Some(time) = found.pop() {
+            let now = clock(&time)?;
+            for cell in cells {
+                cell.clock.read(now);
+            }
+        }
+        Ok(found)
     }
 
     /// A region that this node knows is not there: its next step begins a new generation.
