@@ -10,7 +10,7 @@ use crate::{
     http::{AppParts, AppState, Server, TokenFile},
     leadership::LeaseTimes,
     record::{RecordOptions, RecordTrouble, Recorder, RecordingStore},
-    store::{Clock, LinkOptions, MemoryStore, RedisStore, Store, SystemClock},
+    store::{LinkOptions, MemoryStore, RedisStore, Store},
     telemetry::{Telemetry, init_logs},
     window::{Node, NodeOptions, StraightLineDecider},
 };
@@ -122,7 +122,7 @@ async fn run(config: Arc<ServeConfig>) -> Result<(), Failure> {
         Some(recording) => Some(record(&config, recording)?),
         None => None,
     };
-    let (store, clock) = open_store(&config, recorder.as_ref()).await?;
+    let store = open_store(&config, recorder.as_ref()).await?;
     config
         .configure_regions(&*store)
         .await
@@ -132,7 +132,6 @@ async fn run(config: Arc<ServeConfig>) -> Result<(), Failure> {
         node: config.node_id.clone(),
         store: store.clone(),
         decider: Arc::new(StraightLineDecider),
-        clock,
         times: LeaseTimes {
             lease: times.leader_lease,
             renew_deadline: times.renew_deadline,
@@ -191,15 +190,14 @@ fn record(config: &ServeConfig, recording: &Recording) -> Result<Recorder, Failu
         .map_err(|error| Failure::Input(format!("--record {}: {error}", recording.dir.display())))
 }
 
-/// A store, and the clock by which it decides.
-type Opened = (Arc<dyn Store>, Arc<dyn Clock>);
-
-async fn open_store(config: &ServeConfig, recorder: Option<&Recorder>) -> Result<Opened, Failure> {
+async fn open_store(
+    config: &ServeConfig,
+    recorder: Option<&Recorder>,
+) -> Result<Arc<dyn Store>, Failure> {
     match &config.store {
         StoreAddress::Memory => {
             let store = MemoryStore::new(config.store_options()).map_err(|e| Failure::input(&e))?;
-            let clock = Arc::new(SystemClock);
-            Ok((recorded(store, recorder, clock.clone()), clock))
+            Ok(recorded(store, recorder))
         }
         StoreAddress::Redis(address) => {
             let options = LinkOptions {
@@ -213,19 +211,14 @@ async fn open_store(config: &ServeConfig, recorder: Option<&Recorder>) -> Result
             for warning in &report.warnings {
                 tracing::warn!(%address, "{warning}");
             }
-            let clock = store.clock();
-            Ok((recorded(store, recorder, clock.clone()), clock))
+            Ok(recorded(store, recorder))
         }
     }
 }
 
-fn recorded(
-    store: impl Store + 'static,
-    recorder: Option<&Recorder>,
-    clock: Arc<dyn Clock>,
-) -> Arc<dyn Store> {
+fn recorded(store: impl Store + 'static, recorder: Option<&Recorder>) -> Arc<dyn Store> {
     match recorder {
-        Some(recorder) => Arc::new(RecordingStore::new(store, recorder.clone(), clock)),
+        Some(recorder) => Arc::new(RecordingStore::new(store, recorder.clone())),
         None => Arc::new(store),
     }
 }

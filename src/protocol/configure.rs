@@ -63,6 +63,12 @@ impl Region {
         now: StoreTime,
     ) -> Result<Configured, ConfigureRefusal> {
         let present = self.config_version;
+        // first of all, so that the repeat of a change that was made is answered as it was
+        if configure.rules == self.rules && configure.document == self.document {
+            return Ok(Configured {
+                config_version: present,
+            });
+        }
         if configure
             .expected
             .is_some_and(|expected| expected != present)
@@ -72,11 +78,6 @@ impl Region {
         configure.rules.check().map_err(ConfigureRefusal::Invalid)?;
         if configure.document.len().max(configure.changes.len()) > MAX_DOCUMENT_BYTES {
             return Err(ConfigureRefusal::TooLarge);
-        }
-        if configure.rules == self.rules && configure.document == self.document {
-            return Ok(Configured {
-                config_version: present,
-            });
         }
         if configure.rules.window_ms != self.rules.window_ms
             && let Some(anchor) = self.anchor

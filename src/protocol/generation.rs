@@ -79,18 +79,76 @@ impl Region {
     }
 
     fn begin_generation(&mut self, known: Generation, context: &StoreContext) {
-        self.generation = self.generation.max(known).rise(context.now);
+        let lease_micros = StoreTime::from_ms(UnixMs::default() + MAX_LEASE_MS).micros();
+        let last = self.generation.max(known);
+        let by_clock = Generation::new(context.now.micros());
+        // a clock that is behind the last generation's beginning: data were lost twice in a short
+        // time, and the versions of that generation lie as far above its number as the new ones do
+        self.generation = if last < by_clock {
+            by_clock
+        } else {
+            Generation::new(last.get() + lease_micros)
+        };
         self.store_id = Arc::clone(&context.store_id);
         let until = context.now.ms() + MAX_LEASE_MS;
         self.quarantined_until_ms = Some(until);
         self.due.set(DueKey::Quarantine, until);
         // the lost primary's clock may have been ahead, by less than the quarantine: versions given
         // out from now on, to restored trips too, lie above everything that it can have given
-        let ahead = StoreTime::from_ms(until).micros();
+        let ahead = self.generation.get() + lease_micros;
         self.fence = self.fence.max(Fence::new(ahead));
         self.leadership.epoch = self.leadership.epoch.max(Epoch::new(ahead));
         self.leadership.leader = None;
         self.reconciling = Reconciling::Idle;
         self.publish(Event::new(EventType::GenerationChanged), context.now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        domain::{DriverId, RequestId},
+        protocol::{Answer, Command, Reconcile, TripTold},
+    };
+
+    /// The region is lost altogether at `now`, and a trip that is under way is told.
+    fn restored_after_a_loss(known: Generation, now: StoreTime) -> (Generation, Fence) {
+        let mut context = StoreContext {
+            now,
+            known: Some(known),
+            store_id: "promoted".into(),
+        };
+        let id = RegionId::new("dhaka").unwrap();
+        let mut region = Region::missing(id, RegionRules::default(), "{}".into(), &context);
+        let generation = region.generation();
+        context.known = Some(generation);
+        let telling = Reconcile {
+            generation,
+            on_trip: vec![TripTold {
+                driver_id: DriverId::new("d").unwrap(),
+                request_id: RequestId::new("r").unwrap(),
+            }],
+            pending: Vec::new(),
+            done: false,
+        };
+        match region.apply(Command::Reconcile(telling), &context) {
+            Ok(Answer::Reconcile(Ok(told))) => (generation, told.restored.first().unwrap().fence),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn fences_rise_over_losses_in_a_row_by_primaries_whose_clocks_are_each_behind_the_last() {
+        let mut now = StoreTime::from_ms(UnixMs::new(1_796_044_600_000));
+        let mut known = Generation::new(now.micros());
+        let mut last = Fence::default();
+        for _ in 0..5 {
+            now = StoreTime::from_micros(now.micros() - 20_000_000);
+            let (generation, fence) = restored_after_a_loss(known, now);
+            assert!(generation > known, "{generation} after {known}");
+            assert!(fence > last, "{fence} after {last}");
+            (known, last) = (generation, fence);
+        }
     }
 }

@@ -21,6 +21,8 @@ pub mod history;
 pub mod invariants;
 mod leadership;
 mod ledger;
+#[cfg(test)]
+mod model;
 mod mutation;
 mod operations;
 mod outbox;

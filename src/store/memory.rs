@@ -216,6 +216,10 @@ impl Store for MemoryStore {
         self.count.subscribe()
     }
 
+    fn clock(&self, _: &RegionId) -> Arc<dyn Clock> {
+        self.clock.clone()
+    }
+
     fn alive<'a>(&'a self, node: &'a NodeId, _: DurationMs) -> StoreFuture<'a, Vec<NodeId>> {
         Box::pin(async move { Ok(vec![node.clone()]) })
     }

@@ -164,6 +164,10 @@ pub trait Store: Send + Sync {
     /// Follows the number of regions: a change says that a region came to be.
     fn watch_regions(&self) -> watch::Receiver<usize>;
 
+    /// The clock by which the store decides a region, as far as this process can tell: to wake at
+    /// the right time.
+    fn clock(&self, region: &RegionId) -> Arc<dyn Clock>;
+
     /// Tells that `node` is alive for `life` from now on (zero: it leaves), and who else is, by
     /// name. A store of one process knows no other node.
     ///

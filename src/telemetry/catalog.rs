@@ -65,6 +65,11 @@ catalog! {
     LEVEL = Gauge "kheya_level" "How well a region is served: 0 batch, 1 batch_straight_line, 2 greedy, 3 unavailable";
     EPOCH = Gauge "kheya_epoch" "Leadership of a region that this node knows";
     FULLNESS = Gauge "kheya_queue_fullness_ratio" "How full a bounded queue is, 0 to 1";
+    LEADING = Gauge "kheya_leading" "Whether this node leads a region, 0 or 1";
+    STORE_CALL = Time "kheya_store_call_seconds" "Time of a call to Redis, by kind";
+    STORE_FAILED = Counter "kheya_store_failed_total" "Calls to Redis without an answer, by outcome";
+    STORE_LINK = Counter "kheya_store_link_total" "What happened to the connections to Redis, by event";
+    STORE_IN_FLIGHT = Gauge "kheya_store_calls_in_flight" "Calls to Redis that wait for their answer";
     HTTP_REQUESTS = Counter "kheya_http_requests_total" "HTTP answers by route, method and status";
     HTTP_TIME = Time "kheya_http_request_seconds" "Time to an HTTP answer, by route";
     HTTP_SHED = Counter "kheya_http_shed_total" "Calls turned away by admission, by kind of work";

@@ -8,8 +8,8 @@ pub use catalog::{CATALOG, Kind, Metric};
 pub use logs::{LogError, init_logs};
 pub use record::{
     Fullness, Level, Phases, claims_lost, double_claims, epoch, fallback, fence_refused, fullness,
-    gains, generation_changed, http_connections, http_request, intake, level, overview, pings,
-    reject, request_age, shed, unmatched, window, window_late,
+    gains, generation_changed, http_connections, http_request, intake, leading, level, overview,
+    pings, reject, request_age, shed, store_call, store_link, unmatched, window, window_late,
 };
 
 use std::sync::OnceLock;

@@ -8,12 +8,14 @@ use metrics::{counter, gauge, histogram};
 use super::catalog::{
     ASSIGNED, BUILD, CLAIM, CLAIMS_LOST, CLOSE_TO_SEAL, DOUBLE_CLAIMS, EPOCH, ETA, FALLBACKS,
     FENCES_REFUSED, FULLNESS, GAIN_GREEDY, GAIN_GREEDY_EDGE, GENERATION_CHANGES, HTTP_CONNECTIONS,
-    HTTP_REQUESTS, HTTP_SHED, HTTP_TIME, INTAKE, LEVEL, MOVES, PENDING, PINGS, REJECTS,
-    REQUEST_AGE, SOLVE, SUPPLY, UNMATCHED, VERIFY, WINDOWS, WINDOWS_LATE,
+    HTTP_REQUESTS, HTTP_SHED, HTTP_TIME, INTAKE, LEADING, LEVEL, MOVES, PENDING, PINGS, REJECTS,
+    REQUEST_AGE, SOLVE, STORE_CALL, STORE_FAILED, STORE_IN_FLIGHT, STORE_LINK, SUPPLY, UNMATCHED,
+    VERIFY, WINDOWS, WINDOWS_LATE,
 };
 use crate::{
     domain::{DurationMs, Epoch, RegionId},
     protocol::{PingAnswer, RegionView, WindowReport},
+    store::redis::LinkCounters,
 };
 
 /// How well a region is served, as the gauge tells it.
@@ -190,6 +192,36 @@ pub fn level(region: &RegionId, level: Level) {
 /// The leadership of a region that this node knows.
 pub fn epoch(region: &RegionId, epoch: Epoch) {
     gauge!(EPOCH, "region" => region.to_string()).set(epoch.get() as f64);
+}
+
+/// Whether this node leads a region.
+pub fn leading(region: &RegionId, leads: bool) {
+    gauge!(LEADING, "region" => region.to_string()).set(f64::from(u8::from(leads)));
+}
+
+/// A call to Redis: its kind, its time, and how it failed if it did.
+pub fn store_call(kind: &'static str, time: Duration, failed: Option<&'static str>) {
+    histogram!(STORE_CALL, "call" => kind).record(time);
+    if let Some(outcome) = failed {
+        counter!(STORE_FAILED, "outcome" => outcome).increment(1);
+    }
+}
+
+/// What happened to the connections to Redis since the start, and the calls on their way.
+pub fn store_link(counters: &LinkCounters, in_flight: usize) {
+    for (event, count) in [
+        ("connect", counters.connects),
+        ("connect_failed", counters.failed_connects),
+        ("time_out", counters.time_outs),
+        ("cut", counters.cut),
+        ("redirect", counters.redirects),
+        ("script_load", counters.script_loads),
+        ("turned_away", counters.turned_away),
+        ("map_refresh", counters.map_refreshes),
+    ] {
+        counter!(STORE_LINK, "event" => event).absolute(count);
+    }
+    gauge!(STORE_IN_FLIGHT).set(in_flight as f64);
 }
 
 /// How full a bounded queue is, 0 to 1.

@@ -38,7 +38,7 @@ pub(super) struct RegionContext {
     pub(super) store: Arc<dyn Store>,
     pub(super) region: RegionId,
     pub(super) decider: Arc<dyn Decider>,
-    /// Tells when to wake; what counts is the store's clock.
+    /// Tells when to wake; what counts is what the store says then.
     pub(super) clock: Arc<dyn Clock>,
     /// Where decided windows are recorded.
     pub(super) recorder: Option<Recorder>,

@@ -21,7 +21,7 @@ use crate::{
     http::{Level, OwnWindowCall, OwnWindowFuture, WindowRuntime},
     leadership::{self, Duty, Lead, LeaseTimes, share_of},
     record::Recorder,
-    store::{Clock, RegionSignal, Store},
+    store::{RegionSignal, Store},
 };
 
 /// What a node needs.
@@ -32,8 +32,6 @@ pub struct NodeOptions {
     pub store: Arc<dyn Store>,
     /// Who decides windows.
     pub decider: Arc<dyn Decider>,
-    /// The clock that wakes it.
-    pub clock: Arc<dyn Clock>,
     /// Times of its leaderships.
     pub times: LeaseTimes,
     /// Where decided windows are recorded, if anywhere.
@@ -246,7 +244,6 @@ impl Node {
             node,
             store,
             decider,
-            clock,
             times,
             recorder,
         } = &self.options;
@@ -254,7 +251,7 @@ impl Node {
             store: store.clone(),
             region: region.clone(),
             decider: decider.clone(),
-            clock: clock.clone(),
+            clock: store.clock(&region),
             recorder: recorder.clone(),
             duty: duty.clone(),
             level,

@@ -12,7 +12,7 @@ use tokio::{task::spawn_blocking, time::Instant};
 
 use super::{
     Node,
-    claims::Outcomes,
+    claims::{Outcomes, PAIRS_A_BATCH},
     leader::lost_requests,
     own_answer::{OwnDecided, own_answer},
     snapshot,
@@ -30,7 +30,6 @@ use crate::{
     protocol::{
         BeginOwnWindow, ClaimOwnBatch, EntryCode, FinishOwnWindow, OwnBegun, OwnClaimed, OwnPair,
         OwnRefusal, Pings, RegionRules, RegionView, RequestDraft, RequestState, RequestView,
-        rules::MAX_PAIRS_A_BATCH,
     },
     record::{WindowEntry, WindowSource},
     store::{Store, StoreError},
@@ -446,7 +445,7 @@ struct OwnClaims<'a> {
 impl OwnClaims<'_> {
     async fn claim(&mut self, pairs: &[Assignment]) -> Result<Outcomes, OwnWindowError> {
         let mut outcomes = Outcomes::new();
-        for chunk in pairs.chunks(MAX_PAIRS_A_BATCH) {
+        for chunk in pairs.chunks(PAIRS_A_BATCH) {
             let batch = ClaimOwnBatch {
                 window_id: self.work.call.window_id.clone(),
                 runner: self.work.runner,

@@ -32,6 +32,9 @@ use crate::{
 /// Time between two sweeps of a region with something due.
 const SWEEP_EVERY: Duration = Duration::from_millis(500);
 
+/// Time between two sweeps of a region with nothing due: old events go, too.
+const SWEEP_ANYWAY_EVERY: Duration = Duration::from_mins(1);
+
 /// Time between two looks at a region as a whole, for its gauges, by its leader.
 const GAUGES_EVERY: Duration = Duration::from_secs(5);
 
@@ -86,6 +89,7 @@ pub(super) async fn sweep_due(
     mut stop: watch::Receiver<bool>,
 ) {
     let mut gauges_due = Instant::now();
+    let mut sweep_anyway = Instant::now() + SWEEP_ANYWAY_EVERY;
     // nodes that started together do not sweep together
     let offset = draw_nonce().get() % SWEEP_EVERY.as_millis() as u64;
     sleep(Duration::from_millis(offset)).await;
@@ -96,7 +100,9 @@ pub(super) async fn sweep_due(
             ..
         } = *signal.borrow();
         context.level.store_reached(!lost);
-        if due.is_some_and(|due| until(&*context.clock, due).is_zero()) {
+        let is_due = due.is_some_and(|due| until(&*context.clock, due).is_zero());
+        if is_due || Instant::now() >= sweep_anyway {
+            sweep_anyway = Instant::now() + SWEEP_ANYWAY_EVERY;
             // a full step may have left more; the next one comes at once, but not for ever
             for _ in 0..40 {
                 match context.store.sweep(&context.region, Sweep {}).await {
@@ -119,6 +125,7 @@ pub(super) async fn sweep_due(
                 };
             tell_gauges(&context).await;
         }
+        telemetry::leading(&context.region, held.borrow().is_some());
         tell_level(&context);
         tokio::select! {
             () = sleep(SWEEP_EVERY) => {}

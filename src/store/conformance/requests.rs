@@ -17,6 +17,7 @@ declare!(
     a_repeated_intake_gets_the_first_answer,
     another_body_under_the_same_id_is_refused,
     each_request_of_a_batch_stands_alone,
+    a_long_batch_is_answered_as_a_whole,
     a_full_region_takes_no_more,
     a_paused_region_takes_none_and_serves_the_rest,
     a_request_that_waited_too_long_expires,
@@ -66,6 +67,33 @@ async fn another_body_under_the_same_id_is_refused(world: &World<'_>) {
     let answer = intake(world, vec![other]).await;
     assert_eq!(answer.requests, []);
     assert_eq!(answer.rejected.first().unwrap().code, EntryCode::IdConflict);
+}
+
+async fn a_long_batch_is_answered_as_a_whole(world: &World<'_>) {
+    let now = world.begin().await;
+    let mut sent: Vec<RequestDraft> = (0..1_001).map(|n| draft(&format!("r{n}"))).collect();
+    sent[230].requested_at_ms = Some(later(now, 60_000));
+    sent[640] = draft("r3");
+    let answer = intake(world, sent.clone()).await;
+    assert_eq!(answer.requests.len(), 998);
+    let ids = answer.requests.iter().map(|taken| taken.id.as_str());
+    assert!(
+        ids.eq((0..1_000)
+            .filter(|n| ![230, 640].contains(n))
+            .map(|n| format!("r{n}")))
+    );
+    let codes: Vec<_> = answer.rejected.iter().map(|r| (r.index, r.code)).collect();
+    assert_eq!(
+        codes,
+        [
+            (230, EntryCode::RequestedAtInFuture),
+            (640, EntryCode::DuplicateInBatch),
+            (1_000, EntryCode::TooLarge),
+        ]
+    );
+    let again = intake(world, sent).await;
+    assert!(again.requests.iter().all(|taken| taken.replayed));
+    assert_eq!(again.requests.len(), 998);
 }
 
 async fn each_request_of_a_batch_stands_alone(world: &World<'_>) {

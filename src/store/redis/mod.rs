@@ -12,6 +12,7 @@ mod cell;
 mod clock;
 mod keys;
 mod link;
+mod parts;
 mod pings;
 mod read;
 mod registry;
@@ -23,7 +24,7 @@ mod tests;
 mod watching;
 mod wire;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -31,15 +32,15 @@ use tokio::sync::watch;
 
 use self::{
     cell::Cell,
-    clock::ServerClock,
     link::{CallError, Lane, Link},
     scripts::{HEARTBEAT, SCRIPTS},
     wire::{Fate, Missing, Told, WireError},
 };
-use super::{Clock, RegionSignal, Store, StoreError, StoreFuture, StoreOptions};
+use super::{Clock, RegionSignal, Store, StoreError, StoreFuture, StoreOptions, SystemClock};
 use crate::{
     domain::{DurationMs, NodeId, RegionId},
     protocol::{Answer, Command, Query, Reply, RulesError},
+    telemetry,
 };
 
 pub use link::{AddressError, LinkCounters, LinkError, LinkOptions, RedisAddress, ServerReport};
@@ -71,7 +72,6 @@ struct Shared {
     options: StoreOptions,
     /// The rules of new regions, as scripts read them.
     default_rules: String,
-    clock: Arc<ServerClock>,
     /// The regions that this node has met.
     cells: ArcSwap<BTreeMap<RegionId, Arc<Cell>>>,
     /// Held to add a cell; readers do without.
@@ -130,7 +130,8 @@ impl RedisStore {
         link: LinkOptions,
     ) -> Result<(Self, ServerReport), OpenError> {
         options.check()?;
-        let lease = lease_link(address.clone(), link.clone()).await?;
+        let stop = watch::Sender::new(false);
+        let lease = lease_link(address.clone(), link, stop.subscribe()).await?;
         let link = Link::connect(address, link).await?;
         let report = link.check_server().await?;
         let default_rules = serde_json::to_string(&options.rules).unwrap_or_default();
@@ -139,11 +140,10 @@ impl RedisStore {
             lease,
             options,
             default_rules,
-            clock: Arc::default(),
             cells: ArcSwap::default(),
             adding: Mutex::new(()),
             count: watch::Sender::new(0),
-            stop: watch::Sender::new(false),
+            stop,
         });
         tokio::spawn(watching::poll(
             Arc::downgrade(&shared),
@@ -151,28 +151,14 @@ impl RedisStore {
         ));
         Ok((Self { shared }, report))
     }
-
-    /// The server's clock, as far as this node can tell.
-    pub fn clock(&self) -> Arc<dyn Clock> {
-        self.shared.clock.clone()
-    }
-
-    /// What the connections went through.
-    pub fn counters(&self) -> LinkCounters {
-        self.shared.link.counters()
-    }
-
-    /// Calls under way, of those that may be at once.
-    pub fn in_flight(&self) -> usize {
-        [Lane::Work, Lane::Read]
-            .into_iter()
-            .map(|lane| self.shared.link.in_flight(lane))
-            .sum()
-    }
 }
 
 /// Connections for leadership calls, on a thread that does nothing else.
-async fn lease_link(address: RedisAddress, options: LinkOptions) -> Result<Link, OpenError> {
+async fn lease_link(
+    address: RedisAddress,
+    options: LinkOptions,
+    mut stopped: watch::Receiver<bool>,
+) -> Result<Link, OpenError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -183,8 +169,8 @@ async fn lease_link(address: RedisAddress, options: LinkOptions) -> Result<Link,
             runtime.block_on(async move {
                 let link = Link::connect(&address, options).await;
                 let _ = connected.send(link);
-                // the connections live on this thread as long as the process does
-                std::future::pending::<()>().await;
+                // the connections live on this thread, as long as the store does
+                let _ = stopped.wait_for(|stopped| *stopped).await;
             });
         })?;
     match connecting.await {
@@ -253,7 +239,7 @@ impl Shared {
         let mut defaults = false;
         for _ in 0..SENT_AT_MOST {
             let told = self.run(cell, command, defaults, decode).await?;
-            self.clock.read(told.now);
+            cell.clock.read(told.now);
             if let Some(signal) = told.signal {
                 cell.saw(told.now, signal);
             }
@@ -268,6 +254,7 @@ impl Shared {
                     return Ok(answer);
                 }
                 Fate::Changed(changed) => {
+                    telemetry::generation_changed(cell.region());
                     tracing::warn!(
                         region = %cell.region(),
                         generation = changed.generation.get(),
@@ -286,27 +273,48 @@ impl Shared {
     }
 }
 
+/// Tells the metrics of a call.
+fn tell(kind: &'static str, started: Instant, error: Option<&StoreError>) {
+    let failed = error.and_then(|error| match error {
+        StoreError::Unavailable(_) => Some("unavailable"),
+        StoreError::OutcomeUnknown(_) => Some("unknown"),
+        StoreError::Broken(_) => Some("broken"),
+        StoreError::UnknownRegion | StoreError::TooManyRegions(_) => None,
+    });
+    telemetry::store_call(kind, started.elapsed(), failed);
+}
+
 impl Store for RedisStore {
     fn apply<'a>(&'a self, region: &'a RegionId, command: Command) -> StoreFuture<'a, Answer> {
         Box::pin(async move {
+            let (started, kind) = (Instant::now(), command.name());
             let shared = self.shared.clone();
             let cell = shared.cell_for(region, command.creates_region()).await?;
             // goes on to its end although the caller stops waiting
             let running = tokio::spawn(async move {
                 match command {
                     Command::Ping(pings) => pings::take_in(&shared, &cell, pings).await,
+                    Command::Intake(intake) => parts::take_in(&shared, &cell, intake).await,
+                    Command::Reconcile(telling) => parts::tell(&shared, &cell, telling).await,
                     command => shared.execute(&cell, &command, wire::decode).await,
                 }
             });
-            match running.await {
+            let answer = match running.await {
                 Ok(answer) => answer,
                 Err(_) => Err(StoreError::OutcomeUnknown("the call died".into())),
-            }
+            };
+            tell(kind, started, answer.as_ref().err());
+            answer
         })
     }
 
     fn query<'a>(&'a self, region: &'a RegionId, query: Query) -> StoreFuture<'a, Reply> {
-        Box::pin(async move { read::query(&self.shared, region, query).await })
+        Box::pin(async move {
+            let started = Instant::now();
+            let reply = read::query(&self.shared, region, query).await;
+            tell("query", started, reply.as_ref().err());
+            reply
+        })
     }
 
     fn regions(&self) -> StoreFuture<'_, Vec<RegionId>> {
@@ -325,6 +333,13 @@ impl Store for RedisStore {
 
     fn watch_regions(&self) -> watch::Receiver<usize> {
         self.shared.count.subscribe()
+    }
+
+    fn clock(&self, region: &RegionId) -> Arc<dyn Clock> {
+        match self.shared.cells.load().get(region) {
+            Some(cell) => cell.clock.clone(),
+            None => Arc::new(SystemClock),
+        }
     }
 
     fn alive<'a>(&'a self, node: &'a NodeId, life: DurationMs) -> StoreFuture<'a, Vec<NodeId>> {

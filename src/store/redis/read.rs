@@ -9,12 +9,12 @@ use super::{
     Shared,
     keys::RegionKeys,
     link::Lane,
-    reply::{bytes, count, items, list, pairs, text},
+    reply::{bytes, clock, count, items, list, pairs, text},
     stored::{self, StoredRegion},
     wire::{KeptReport, WireError, unpack},
 };
 use crate::{
-    domain::{DriverId, EventId, RegionId, RequestId, StoreTime, UnixMs, WindowSeq},
+    domain::{DriverId, EventId, RegionId, RequestId, UnixMs, WindowSeq},
     protocol::{
         After, ClaimState, ClaimView, Counters, Cursor, CursorGone, DriverRecord, DriverView,
         Event, EventPage, MAX_LOOKED_AT, MAX_PAGE, Page, Presence, Query, RegionRules, RegionView,
@@ -99,13 +99,6 @@ impl Head {
             document: text(document)?.into(),
         }))
     }
-}
-
-fn clock(time: &Value) -> Result<StoreTime, WireError> {
-    let [seconds, micros] = items::<2>(list(time)?)?;
-    Ok(StoreTime::from_micros(
-        count(seconds)? * 1_000_000 + count(micros)?,
-    ))
 }
 
 impl Reader<'_> {

@@ -117,8 +117,10 @@ impl Shared {
     pub(super) async fn registered(self: &Arc<Self>) -> Result<Vec<RegionId>, StoreError> {
         let mut ask = cmd("HGETALL");
         ask.arg(REGISTRY);
-        let found = self.link.command(Lane::Read, REGISTRY, &ask).await;
-        let found = found.map_err(unread)?;
+        let found = match self.link.command(Lane::Read, REGISTRY, &ask).await {
+            Ok(found) => found,
+            Err(error) => return self.remembered().ok_or_else(|| unread(error)),
+        };
         let mut regions: BTreeMap<RegionId, Generation> = BTreeMap::new();
         for (region, generation) in pairs(&found)? {
             if let Ok(region) = RegionId::new(text(region)?) {
@@ -136,5 +138,13 @@ impl Shared {
             }
         }
         Ok(regions.into_keys().collect())
+    }
+
+    /// The regions that this node knows to be, while the registry is out of reach; if any.
+    fn remembered(&self) -> Option<Vec<RegionId>> {
+        let cells = self.cells.load();
+        let known = cells.iter().filter(|(_, cell)| cell.known().is_some());
+        let known: Vec<RegionId> = known.map(|(region, _)| region.clone()).collect();
+        (!known.is_empty()).then_some(known)
     }
 }

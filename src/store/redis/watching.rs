@@ -11,14 +11,14 @@ use redis::{Value, pipe};
 use serde::Deserialize;
 use tokio::{
     sync::watch,
-    time::{Duration, MissedTickBehavior, interval},
+    time::{Duration, Instant, MissedTickBehavior, interval},
 };
 
 use super::{
     Shared,
     cell::Cell,
     link::Lane,
-    reply::bytes,
+    reply::{bytes, clock},
     unread,
     wire::{self, unpack},
 };
@@ -26,10 +26,14 @@ use crate::{
     domain::StoreTime,
     protocol::{Command, Sweep},
     store::{RegionSignal, StoreError},
+    telemetry,
 };
 
 /// Time between two looks: a fifth of the shortest window.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Time between two tellings of what the connections go through.
+const TELL_EVERY: Duration = Duration::from_secs(2);
 
 /// Regions looked up in one pipeline where they lie on one server.
 const AT_ONCE: usize = 100;
@@ -45,6 +49,7 @@ struct StoredSignal {
 
 /// Follows every region that the node has met, until the store is gone.
 pub(super) async fn poll(shared: Weak<Shared>, mut stop: watch::Receiver<bool>) {
+    let mut tells = Instant::now();
     let mut ticks = interval(LOOK_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -56,6 +61,11 @@ pub(super) async fn poll(shared: Weak<Shared>, mut stop: watch::Receiver<bool>) 
             return;
         };
         shared.look_at_all().await;
+        if tells.elapsed() >= TELL_EVERY {
+            tells = Instant::now();
+            let in_flight = [Lane::Work, Lane::Read].map(|lane| shared.link.in_flight(lane));
+            telemetry::store_link(&shared.link.counters(), in_flight.iter().sum());
+        }
     }
 }
 
@@ -75,11 +85,13 @@ impl Shared {
             .for_each_concurrent(LOOKS_AT_ONCE, |chunk| async move {
                 let keys: Vec<&Cell> = chunk.iter().map(AsRef::as_ref).collect();
                 let Ok(found) = self.signals(&keys).await else {
-                    keys.iter().for_each(|cell| cell.not_seen());
+                    for cell in keys {
+                        cell.not_seen();
+                    }
                     return;
                 };
                 for (cell, signal) in chunk.iter().zip(found) {
-                    if self.took_in(cell, &signal).is_err() {
+                    if took_in(cell, &signal).is_err() {
                         self.wake(cell);
                     }
                 }
@@ -91,7 +103,7 @@ impl Shared {
     pub(super) async fn look(&self, cell: &Cell) -> Result<(), StoreError> {
         let found = self.signals(&[cell]).await?;
         match found.first() {
-            Some(signal) => self.took_in(cell, signal),
+            Some(signal) => took_in(cell, signal),
             None => Err(StoreError::UnknownRegion),
         }
     }
@@ -104,18 +116,17 @@ impl Shared {
         for cell in cells {
             pipeline.cmd("GET").arg(&cell.keys().signal);
         }
+        pipeline.cmd("TIME");
         let slot_key = &first.keys().signal;
         let found = self.link.read(Lane::Read, slot_key, &pipeline).await;
-        found.map_err(unread)
-    }
-
-    fn took_in(&self, cell: &Cell, signal: &Value) -> Result<(), StoreError> {
-        let Some(signal) = bytes(signal)? else {
-            return Err(StoreError::UnknownRegion);
-        };
-        let StoredSignal { t, s } = unpack(signal)?;
-        cell.saw(t, s);
-        Ok(())
+        let mut found = found.map_err(unread)?;
+        if let Some(time) = found.pop() {
+            let now = clock(&time)?;
+            for cell in cells {
+                cell.clock.read(now);
+            }
+        }
+        Ok(found)
     }
 
     /// A region that this node knows is not there: its next step begins a new generation.
@@ -127,4 +138,13 @@ impl Shared {
                 .await;
         });
     }
+}
+
+fn took_in(cell: &Cell, signal: &Value) -> Result<(), StoreError> {
+    let Some(signal) = bytes(signal)? else {
+        return Err(StoreError::UnknownRegion);
+    };
+    let StoredSignal { t, s } = unpack(signal)?;
+    cell.saw(t, s);
+    Ok(())
 }

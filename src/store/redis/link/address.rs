@@ -4,8 +4,7 @@ use std::{fmt, path::PathBuf, sync::Arc};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// Most servers that an address may name.
-const MAX_ENDPOINTS: usize = 64;
+use super::endpoint::{Endpoint, MAX_ENDPOINTS, digits, read_endpoints};
 
 /// What is encoded when an address is printed.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
@@ -54,13 +53,6 @@ pub(super) enum Topology {
     },
     /// The slot of the key says it.
     Cluster(Vec<Endpoint>),
-}
-
-/// Where something listens.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Endpoint {
-    pub(super) host: Arc<str>,
-    pub(super) port: u16,
 }
 
 /// Who we are to a server; both absent: nobody.
@@ -161,13 +153,13 @@ impl RedisAddress {
         let mut options = Options::read(query)?;
         let (topology, database) = match kind {
             "" => {
-                let endpoints = endpoints(hosts, SERVER_PORT)?;
+                let endpoints = read_endpoints(hosts, SERVER_PORT)?;
                 let [endpoint] =
                     <[Endpoint; 1]>::try_from(endpoints).map_err(|_| AddressError::SeveralHosts)?;
                 (Topology::Server(endpoint), database(path)?)
             }
             "sentinel" => {
-                let sentinels = endpoints(hosts, SENTINEL_PORT)?;
+                let sentinels = read_endpoints(hosts, SENTINEL_PORT)?;
                 let (service, rest) = path.split_once('/').unwrap_or((path, ""));
                 let service = decoded(service).map_err(|_| AddressError::Service)?;
                 if service.is_empty() {
@@ -187,7 +179,7 @@ impl RedisAddress {
                 if !path.is_empty() {
                     return Err(AddressError::ClusterPath);
                 }
-                (Topology::Cluster(endpoints(hosts, SERVER_PORT)?), 0)
+                (Topology::Cluster(read_endpoints(hosts, SERVER_PORT)?), 0)
             }
             _ => return Err(AddressError::Scheme),
         };
@@ -276,79 +268,6 @@ impl Options {
     }
 }
 
-fn endpoints(text: &str, default_port: u16) -> Result<Vec<Endpoint>, AddressError> {
-    let mut endpoints = Vec::new();
-    for part in text.split(',') {
-        let endpoint = Endpoint::read(part, default_port)?;
-        if !endpoints.contains(&endpoint) {
-            endpoints.push(endpoint);
-        }
-        if endpoints.len() > MAX_ENDPOINTS {
-            return Err(AddressError::TooManyHosts);
-        }
-    }
-    Ok(endpoints)
-}
-
-impl Endpoint {
-    pub(super) fn new(host: &str, port: u16) -> Self {
-        Self {
-            host: host.into(),
-            port,
-        }
-    }
-
-    /// `host`, `host:port`, `[::1]` or `[::1]:port`.
-    fn read(text: &str, default_port: u16) -> Result<Self, AddressError> {
-        let (host, port) = match text.strip_prefix('[') {
-            Some(rest) => {
-                let (host, rest) = rest.split_once(']').ok_or(AddressError::Host)?;
-                if host.parse::<std::net::Ipv6Addr>().is_err() {
-                    return Err(AddressError::Host);
-                }
-                let port = match rest.strip_prefix(':') {
-                    Some(port) => Some(port),
-                    None if rest.is_empty() => None,
-                    None => return Err(AddressError::Host),
-                };
-                (host, port)
-            }
-            None => match text.split_once(':') {
-                Some((host, port)) => (host, Some(port)),
-                None => (text, None),
-            },
-        };
-        let of_host = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
-        if host.is_empty() || host.len() > 255 || !host.chars().all(of_host) {
-            return Err(AddressError::Host);
-        }
-        let port = port.map_or(Ok(default_port), port_number)?;
-        Ok(Self::new(host, port))
-    }
-
-    /// `host:port` as a server writes it, an IPv6 host with or without brackets. A server that does
-    /// not know its own host leaves it empty or `?`: then it is `asked`.
-    pub(super) fn told(text: &str, asked: &Self) -> Option<Self> {
-        let (host, port) = text.rsplit_once(':')?;
-        let host = host.trim_start_matches('[').trim_end_matches(']');
-        let port = port_number(port).ok()?;
-        Some(match host {
-            "" | "?" => Self {
-                host: asked.host.clone(),
-                port,
-            },
-            host => Self::new(host, port),
-        })
-    }
-}
-
-fn port_number(text: &str) -> Result<u16, AddressError> {
-    match digits(text).and_then(|text| text.parse().ok()) {
-        Some(port @ 1..) => Ok(port),
-        _ => Err(AddressError::Port),
-    }
-}
-
 fn database(path: &str) -> Result<u16, AddressError> {
     match path.strip_suffix('/').unwrap_or(path) {
         "" => Ok(0),
@@ -356,11 +275,6 @@ fn database(path: &str) -> Result<u16, AddressError> {
             .and_then(|text| text.parse().ok())
             .ok_or(AddressError::Database),
     }
-}
-
-/// A number without the sign that `parse` would accept.
-fn digits(text: &str) -> Option<&str> {
-    text.bytes().all(|b| b.is_ascii_digit()).then_some(text)
 }
 
 fn decoded(text: &str) -> Result<String, AddressError> {
@@ -375,16 +289,6 @@ fn decoded(text: &str) -> Result<String, AddressError> {
 
 fn encoded(text: &str) -> String {
     utf8_percent_encode(text, ENCODED).to_string()
-}
-
-impl fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') {
-            write!(f, "[{}]:{}", self.host, self.port)
-        } else {
-            write!(f, "{}:{}", self.host, self.port)
-        }
-    }
 }
 
 impl fmt::Debug for Credentials {
@@ -467,166 +371,5 @@ impl fmt::Display for RedisAddress {
 impl fmt::Debug for RedisAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn parse(text: &str) -> RedisAddress {
-        RedisAddress::parse(text).unwrap()
-    }
-
-    /// With what is printed for a password.
-    fn hidden(mut address: RedisAddress) -> RedisAddress {
-        let hide = |credentials: &mut Credentials| {
-            credentials.password = credentials.password.take().map(|_| "***".into());
-        };
-        hide(&mut address.credentials);
-        if let Topology::Sentinel { credentials, .. } = &mut address.topology {
-            hide(credentials);
-        }
-        address
-    }
-
-    #[test]
-    fn each_kind_of_address_is_read() {
-        let server = parse("redis://cache");
-        assert_eq!(
-            server.topology,
-            Topology::Server(Endpoint::new("cache", 6379))
-        );
-        assert_eq!(server.credentials, Credentials::default());
-        assert_eq!((server.database, &server.tls), (0, &None));
-
-        let server = parse("rediss://me:p%40ss@[::1]:7000/3?ca=/etc/ca.pem&key=/k&cert=/c");
-        assert_eq!(
-            server.topology,
-            Topology::Server(Endpoint::new("::1", 7000))
-        );
-        assert_eq!(server.credentials.password.as_deref(), Some("p@ss"));
-        assert_eq!(server.database, 3);
-        let tls = server.tls.unwrap();
-        assert_eq!(tls.ca, Some("/etc/ca.pem".into()));
-        assert_eq!(tls.client, Some(("/c".into(), "/k".into())));
-
-        let sentinel = parse("redis+sentinel://:pw@a,b:1/main/2?sentinel_password=s%26s");
-        let Topology::Sentinel {
-            sentinels,
-            service,
-            credentials,
-        } = &sentinel.topology
-        else {
-            panic!("{sentinel}");
-        };
-        assert_eq!(
-            sentinels,
-            &[Endpoint::new("a", 26_379), Endpoint::new("b", 1)]
-        );
-        assert_eq!((&**service, sentinel.database), ("main", 2));
-        assert_eq!(credentials.password.as_deref(), Some("s&s"));
-        assert_eq!(sentinel.credentials.user, None);
-
-        let cluster = parse("rediss+cluster://a:1,b:2,a:1");
-        let nodes = vec![Endpoint::new("a", 1), Endpoint::new("b", 2)];
-        assert_eq!(cluster.topology, Topology::Cluster(nodes));
-        assert!(cluster.tls.is_some());
-    }
-
-    #[test]
-    fn what_is_wrong_is_named_and_nothing_of_it_repeated() {
-        for (text, error) in [
-            ("cache:6379", AddressError::Scheme),
-            ("http://cache", AddressError::Scheme),
-            ("redis+ring://cache", AddressError::Scheme),
-            ("redis://", AddressError::Host),
-            ("redis://me:secret@", AddressError::Host),
-            ("redis://a b", AddressError::Host),
-            ("redis://[::1", AddressError::Host),
-            ("redis://[cache]:1", AddressError::Host),
-            ("redis://[::1]1", AddressError::Host),
-            ("redis+cluster://a,,b", AddressError::Host),
-            ("redis://cache:0", AddressError::Port),
-            ("redis://cache:65536", AddressError::Port),
-            ("redis://cache:+1", AddressError::Port),
-            ("redis://cache:", AddressError::Port),
-            ("redis://a,b", AddressError::SeveralHosts),
-            ("redis://me@cache", AddressError::UserAlone),
-            ("redis://me:%ff@cache", AddressError::Credentials),
-            ("redis://me:a%0d%0ab@cache", AddressError::Credentials),
-            ("redis://cache/one", AddressError::Database),
-            ("redis://cache/-1", AddressError::Database),
-            ("redis+sentinel://a,b", AddressError::Service),
-            ("redis+sentinel://a,b/", AddressError::Service),
-            ("redis+cluster://a/1", AddressError::ClusterPath),
-            ("redis://me:sec#ret@cache", AddressError::Fragment),
-            ("rediss://cache?cert=/c", AddressError::ClientPair),
-            ("redis://cache?ca=/c", AddressError::Option("ca".into())),
-            ("rediss://a?ca=1&ca=2", AddressError::Option("ca".into())),
-            (
-                "redis://a?sentinel_password=x",
-                AddressError::Option("sentinel_password".into()),
-            ),
-        ] {
-            let found = RedisAddress::parse(text).unwrap_err();
-            assert_eq!(found, error, "{text}");
-            assert!(!found.to_string().contains("secret"), "{text}");
-        }
-        let many = (0..=MAX_ENDPOINTS)
-            .map(|i| format!("h{i}"))
-            .collect::<Vec<_>>()
-            .join(",");
-        let found = RedisAddress::parse(&format!("redis+cluster://{many}"));
-        assert_eq!(found, Err(AddressError::TooManyHosts));
-    }
-
-    #[test]
-    fn an_endpoint_as_a_server_tells_it() {
-        let asked = Endpoint::new("seed", 1);
-        let told = |text| Endpoint::told(text, &asked);
-        assert_eq!(told("10.0.0.1:7000"), Some(Endpoint::new("10.0.0.1", 7000)));
-        assert_eq!(told("::1:7000"), Some(Endpoint::new("::1", 7000)));
-        assert_eq!(told("[::1]:7000"), Some(Endpoint::new("::1", 7000)));
-        assert_eq!(told(":7000"), Some(Endpoint::new("seed", 7000)));
-        assert_eq!(told("?:7000"), Some(Endpoint::new("seed", 7000)));
-        assert_eq!(told("host:0"), None);
-        assert_eq!(told("host"), None);
-    }
-
-    proptest! {
-        #[test]
-        fn no_text_breaks_the_reader_and_what_is_printed_is_the_same_place(
-            text in "redis[s]?(\\+(sentinel|cluster))?://[ -~é]{0,40}",
-        ) {
-            if let Ok(address) = RedisAddress::parse(&text) {
-                let printed = address.to_string();
-                prop_assert_eq!(RedisAddress::parse(&printed), Ok(hidden(address)), "{}", printed);
-            }
-        }
-
-        #[test]
-        fn any_password_survives_its_encoding_and_stays_hidden(password in "[ -~£€]{8,24}") {
-            let encoded = percent_encoding::utf8_percent_encode(
-                &password,
-                percent_encoding::NON_ALPHANUMERIC,
-            );
-            for text in [
-                format!("redis://me:{encoded}@cache/1"),
-                format!("redis+cluster://me:{encoded}@a,b"),
-                format!("redis+sentinel://me:{encoded}@a/x?sentinel_password={encoded}"),
-            ] {
-                let address = RedisAddress::parse(&text).unwrap();
-                prop_assert_eq!(address.credentials.password.as_deref(), Some(&*password));
-                let printed = address.to_string();
-                prop_assert_eq!(RedisAddress::parse(&printed), Ok(hidden(address.clone())));
-                for printed in [printed, format!("{address:?}")] {
-                    prop_assert!(!printed.contains(&password), "{}", printed);
-                    prop_assert!(!printed.contains(&encoded.to_string()), "{}", printed);
-                }
-            }
-        }
     }
 }

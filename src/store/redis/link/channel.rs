@@ -27,7 +27,7 @@ use super::{
 const MAX_STRIKES: u32 = 2;
 
 /// How often a connection is looked at: whether it answers, from a primary.
-const PROBE_EVERY: Duration = Duration::from_secs(1);
+pub(super) const PROBE_EVERY: Duration = Duration::from_secs(1);
 
 /// A connection that lived shorter than this counts as a failed attempt.
 const SHORT_LIFE: Duration = Duration::from_secs(1);

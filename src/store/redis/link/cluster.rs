@@ -10,10 +10,10 @@ use tokio::{
 };
 
 use super::{
-    address::Endpoint,
     channel::jittered,
     counters::Counters,
     dial::{Dialer, Task, text},
+    endpoint::Endpoint,
     error::{CallError, text_of},
     finder::{Finder, Place},
     gather::gather,

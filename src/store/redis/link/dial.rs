@@ -18,7 +18,8 @@ use tokio::{
 };
 
 use super::{
-    address::{Credentials, Endpoint, TlsPaths},
+    address::{Credentials, TlsPaths},
+    endpoint::Endpoint,
     error::{LinkError, text_of},
     lane::LinkOptions,
     tls::Tls,

@@ -5,9 +5,9 @@ use std::{fmt, sync::Arc, time::Duration};
 use tokio::sync::watch;
 
 use super::{
-    address::Endpoint,
-    channel::Live,
+    channel::{Live, PROBE_EVERY},
     dial::{Dialer, Hello, Opened},
+    endpoint::Endpoint,
     sentinel::Sentinels,
 };
 
@@ -49,7 +49,7 @@ impl Finder {
         let endpoint = match &self.place {
             Place::Server(endpoint) | Place::Node(endpoint) => endpoint,
             Place::Sentinel(sentinels) => {
-                found = sentinels.primary().await?;
+                found = sentinels.primary(Duration::ZERO).await?;
                 &found
             }
         };
@@ -72,7 +72,7 @@ impl Finder {
             return Err(format!("{endpoint}: {fault}").into());
         }
         if let Place::Sentinel(sentinels) = &self.place
-            && let Ok(primary) = sentinels.primary().await
+            && let Ok(primary) = sentinels.primary(PROBE_EVERY).await
             && primary != *endpoint
         {
             return Err(format!("{endpoint}: the sentinels name {primary} now").into());

@@ -6,10 +6,11 @@ use redis::{Cmd, Pipeline, Value};
 use tokio::{runtime::Handle, time::Instant};
 
 use super::{
-    address::{Credentials, Endpoint, RedisAddress, Topology},
+    address::{Credentials, RedisAddress, Topology},
     cluster::Cluster,
     counters::{Counters, LinkCounters},
     dial::Dialer,
+    endpoint::Endpoint,
     error::{CallError, LinkError, Verdict, judge, text_of},
     finder::{Finder, Place},
     lane::{Lane, LinkOptions},
@@ -96,6 +97,7 @@ impl Link {
     }
 
     /// The same connections with another deadline.
+    #[cfg(test)]
     pub(crate) fn with_deadline(&self, deadline: Duration) -> Self {
         Self {
             inner: Arc::clone(&self.inner),

@@ -16,6 +16,7 @@ mod check;
 mod cluster;
 mod counters;
 mod dial;
+mod endpoint;
 mod error;
 mod finder;
 mod gather;

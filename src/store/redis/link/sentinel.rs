@@ -9,8 +9,8 @@ use tokio::{
 };
 
 use super::{
-    address::Endpoint,
     dial::{Dialer, text},
+    endpoint::Endpoint,
     error::text_of,
     gather::gather,
 };
@@ -45,15 +45,15 @@ impl Sentinels {
     }
 
     /// The primary with the highest configuration epoch that most sentinels, or those that answer
-    /// in time, know of.
+    /// in time, know of. An answer may be as old as `max_age`.
     ///
     /// # Errors
     /// Why nobody names one.
-    pub(super) async fn primary(&self) -> Result<Endpoint, Arc<str>> {
+    pub(super) async fn primary(&self, max_age: Duration) -> Result<Endpoint, Arc<str>> {
         let asked_at = Instant::now();
         let mut last = self.last.lock().await;
         if let Some((at, primary)) = &*last
-            && *at >= asked_at
+            && *at + max_age >= asked_at
         {
             return Ok(primary.clone());
         }

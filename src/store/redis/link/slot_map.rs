@@ -2,7 +2,7 @@
 
 use std::{ops::RangeInclusive, sync::Arc};
 
-use super::{address::Endpoint, slot::SLOTS};
+use super::{endpoint::Endpoint, slot::SLOTS};
 
 /// A node, as another one (or itself) describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,16 +8,17 @@
 -- Bounded by   64 KiB, which the node sees to.
 
 local present = region.config_version
+-- first of all, so that the repeat of a change that was made is answered as it was
+local stored_rules = new_rules or call('HGET', META, 'rules')
+local stored_document = new_document or call('HGET', META, 'document')
+if command.rules == stored_rules and command.document == stored_document then
+    return ok({ config_version = present })
+end
 if command.expected and command.expected ~= present then
     return err({ version_mismatch = { present = present } })
 end
 if command.invalid then
     return err('invalid')
-end
-local stored_rules = new_rules or call('HGET', META, 'rules')
-local stored_document = new_document or call('HGET', META, 'document')
-if command.rules == stored_rules and command.document == stored_document then
-    return ok({ config_version = present })
 end
 if command.window_ms ~= rules.window_ms and region.anchor then
     -- the new grid starts at the last close that the old one promised

@@ -288,13 +288,16 @@ local function quarantine()
 end
 
 local function begin_generation(known_generation, store_id)
-    region.generation = rise(max(region.generation, known_generation))
+    local lease_us = MAX_LEASE_MS * 1000
+    local last = max(region.generation, known_generation)
+    -- a clock that is behind the last generation's beginning: data were lost twice in a short time
+    region.generation = last < now_us and now_us or last + lease_us
     region.store_id = store_id
     local to = now + MAX_LEASE_MS
     region.quarantined_until_ms = to
     due_set(QUARANTINE_DUE, to)
     -- the lost primary's clock may have been ahead, by less than the quarantine
-    local ahead = to * 1000
+    local ahead = region.generation + lease_us
     fence, fence_dirty = max(fence, ahead), true
     region.epoch = max(region.epoch, ahead)
     region.leader = nil

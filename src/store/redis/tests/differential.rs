@@ -12,9 +12,9 @@ use super::{
     server::OnServer,
 };
 use crate::{
-    domain::{EventId, RegionId, StoreTime, WindowSeq},
+    domain::{DurationMs, EventId, RegionId, StoreTime, WindowSeq},
     protocol::{
-        After, Answer, Command, Event, Query, Region, Reply, StoreContext,
+        After, Answer, Command, Event, Query, Region, Reply, StoreContext, Sweep,
         simulation::{World, lively_rules},
     },
     store::{RegionSignal, Store, StoreOptions},
@@ -118,6 +118,23 @@ impl<'a> Twins<'a> {
         self.cell.saw(told.now, signal);
         self.seen.steps += 1;
         answer
+    }
+
+    /// Everybody is gone, and only the sweep goes on: nothing is left, here nor there.
+    async fn heal(&mut self, world: &mut World) {
+        for _ in 0..3 {
+            let later = world.now.ms() + DurationMs::new(700_000);
+            world.now = StoreTime::from_ms(later);
+            self.on.set_clock(world.now);
+            for _ in 0..2 {
+                self.step(&Command::Sweep(Sweep {}), false).await;
+            }
+            world.now = self.context.now;
+        }
+        self.compare_events().await;
+        self.compare_state().await;
+        let left = [self.pure.requests().len(), self.pure.drivers().len()];
+        assert_eq!((left, self.pure.next_due()), ([0, 0], None));
     }
 
     /// Compares the events since the last look.
@@ -225,17 +242,14 @@ async fn run(on: &OnServer, seed: u64, steps: u64) -> Seen {
         }
         if !fresh && world.below(300) == 0 {
             twins.seen.losses += 1;
-            match earlier.take() {
-                Some(mut state) => {
-                    on.restore(&region);
-                    state.store_id = "lost".into();
-                    twins.compared = state.last_event();
-                    twins.pure = state;
-                }
-                None => {
-                    on.delete(&region);
-                    fresh = true;
-                }
+            if let Some(mut state) = earlier.take() {
+                on.restore(&region);
+                state.store_id = "lost".into();
+                twins.compared = state.last_event();
+                twins.pure = state;
+            } else {
+                on.delete(&region);
+                fresh = true;
             }
         }
         let command = if fresh {
@@ -258,6 +272,7 @@ async fn run(on: &OnServer, seed: u64, steps: u64) -> Seen {
             twins.compare_state().await;
         }
     }
+    twins.heal(&mut world).await;
     twins.seen
 }
 

@@ -1,8 +1,8 @@
-//! A real server with a clock that tests move, and a store on it.
+//! Real servers with clocks that tests move, and a store on them.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use kheya_faults::{RedisServer, RedisSettings};
+use kheya_faults::{Cluster, RedisServer, RedisSettings};
 use parking_lot::Mutex;
 use redis::Value;
 
@@ -21,23 +21,74 @@ const PATIENT: Duration = Duration::from_secs(10);
 /// A region's keys, as they were dumped.
 type Dump = Vec<(String, Option<Vec<u8>>)>;
 
-/// A store on a server of its own.
+/// Where the regions lie.
+enum Place {
+    Server(Arc<RedisServer>),
+    Cluster(Cluster),
+}
+
+/// A store on servers of its own.
 pub(super) struct OnServer {
-    pub(super) server: RedisServer,
+    place: Place,
     pub(super) store: Arc<RedisStore>,
     earlier: Mutex<BTreeMap<RegionId, Dump>>,
 }
 
 impl OnServer {
+    /// On one server.
     pub(super) async fn start(options: StoreOptions) -> Self {
-        let server = tokio::task::spawn_blocking(|| RedisSettings::default().moved_clock().start())
-            .await
-            .unwrap();
-        let store = Self::open(&server.url(), options).await;
+        let settings = RedisSettings::default().moved_clock();
+        let server = Arc::new(blocking(move || settings.start()).await);
+        let url = server.url();
+        Self::on(Place::Server(server), &url, options).await
+    }
+
+    /// On a cluster of three primaries with a replica each.
+    pub(super) async fn start_cluster(options: StoreOptions) -> Self {
+        let cluster = blocking(|| {
+            // the wall clocks will jump by minutes: nobody is to be missed for that
+            let settings = RedisSettings::default()
+                .moved_clock()
+                .set("repl-timeout", "100000")
+                .set("repl-backlog-ttl", "0");
+            let cluster = Cluster::start(&settings);
+            for node in cluster.nodes() {
+                node.call::<()>(&["CONFIG", "SET", "cluster-node-timeout", "100000000"]);
+            }
+            cluster
+        })
+        .await;
+        let url = cluster.url();
+        Self::on(Place::Cluster(cluster), &url, options).await
+    }
+
+    async fn on(place: Place, url: &str, options: StoreOptions) -> Self {
         Self {
-            server,
-            store,
+            place,
+            store: Self::open(url, options).await,
             earlier: Mutex::default(),
+        }
+    }
+
+    /// The server that has a region.
+    fn server_of(&self, region: &RegionId) -> Arc<RedisServer> {
+        match &self.place {
+            Place::Server(server) => server.clone(),
+            Place::Cluster(cluster) => cluster.primary_of(&RegionKeys::new(region).meta),
+        }
+    }
+
+    fn servers(&self) -> Vec<Arc<RedisServer>> {
+        match &self.place {
+            Place::Server(server) => vec![server.clone()],
+            Place::Cluster(cluster) => cluster.nodes().to_vec(),
+        }
+    }
+
+    /// Lets the clocks stand still at the same instant.
+    pub(super) fn stop_clocks(&self) {
+        for server in self.servers() {
+            server.stop_clock();
         }
     }
 
@@ -51,13 +102,30 @@ impl OnServer {
         Arc::new(store)
     }
 
-    /// Sets the server's clock.
+    /// Moves the clocks forward.
+    pub(super) fn advance_all(&self, by: Duration) {
+        for server in self.servers() {
+            server.advance(by);
+        }
+    }
+
+    /// Every key that there is.
+    pub(super) fn keys(&self) -> Vec<String> {
+        let servers = self.servers().into_iter();
+        servers
+            .flat_map(|server| server.call::<Vec<String>>(&["KEYS", "*"]))
+            .collect()
+    }
+
+    /// Sets the servers' clocks.
     pub(super) fn set_clock(&self, now: StoreTime) {
         let machine = std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
             .unwrap();
         let offset = now.micros() as i64 - machine.as_micros() as i64;
-        self.server.set_offset_us(offset);
+        for server in self.servers() {
+            server.set_offset_us(offset);
+        }
     }
 
     /// Deletes a region's keys.
@@ -65,14 +133,15 @@ impl OnServer {
         let keys = RegionKeys::new(region);
         let mut command = vec!["DEL"];
         command.extend(keys.all());
-        self.server.call::<i64>(&command);
+        self.server_of(region).call::<i64>(&command);
     }
 
     /// Dumps a region's keys.
     pub(super) fn dump(&self, region: &RegionId) {
         let keys = RegionKeys::new(region);
+        let server = self.server_of(region);
         let dump = keys.all().into_iter().map(|key| {
-            let value: Option<Vec<u8>> = self.server.call(&["DUMP", key]);
+            let value: Option<Vec<u8>> = server.call(&["DUMP", key]);
             (key.to_owned(), value)
         });
         self.earlier.lock().insert(region.clone(), dump.collect());
@@ -82,7 +151,8 @@ impl OnServer {
     pub(super) fn restore(&self, region: &RegionId) {
         self.delete(region);
         let dump = self.earlier.lock().get(region).cloned().unwrap();
-        let mut connection = self.server.try_connect().unwrap();
+        let server = self.server_of(region);
+        let mut connection = server.try_connect().unwrap();
         for (key, value) in dump {
             if let Some(value) = value {
                 let mut command = redis::cmd("RESTORE");
@@ -94,8 +164,12 @@ impl OnServer {
             state.store_id = 'lost'
             return redis.call('HSET', KEYS[1], 'state', cmsgpack.pack(state))";
         let meta = RegionKeys::new(region).meta;
-        self.server.call::<i64>(&["EVAL", lost, "1", &meta]);
+        server.call::<i64>(&["EVAL", lost, "1", &meta]);
     }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    tokio::task::spawn_blocking(work).await.unwrap()
 }
 
 impl Harness for OnServer {
@@ -106,7 +180,7 @@ impl Harness for OnServer {
     fn advance(&self, by: DurationMs) -> CaseFuture<'_> {
         Box::pin(async move {
             let by = u64::try_from(by.get()).unwrap();
-            self.server.advance(Duration::from_millis(by));
+            self.advance_all(Duration::from_millis(by));
         })
     }
 

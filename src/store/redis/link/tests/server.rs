@@ -359,6 +359,11 @@ async fn a_full_server_executes_nothing_and_is_no_defect() {
     server.cli(&["CONFIG", "SET", "maxmemory", "1"]);
     let result = add(&link, "a").await;
     assert!(not_executed(&result), "{result:?}");
+    // a script that has written already is let finish: so the error proves what it is taken for
+    let rewrite = "redis.call('DEL', KEYS[1]) return redis.call('INCRBY', KEYS[1], 5)";
+    let rewrite = Script::new(rewrite);
+    let rewritten = link.script(Lane::Work, &rewrite, &["b"], &[]).await;
+    assert_eq!(rewritten, Ok(Value::Int(5)));
     server.cli(&["CONFIG", "SET", "maxmemory", "0"]);
     assert_eq!(add(&link, "a").await, Ok(2));
 }

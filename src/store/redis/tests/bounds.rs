@@ -1,0 +1,74 @@
+//! What is over leaves nothing behind, and no script holds the server for long.
+
+use std::time::Duration;
+
+use super::server::OnServer;
+use crate::{
+    domain::{DriverId, Place, RegionId, RequestId, UnixMs},
+    protocol::{Intake, Ping, Pings, RequestDraft, Sweep},
+    store::{Store, StoreOptions, redis::keys::RegionKeys},
+};
+
+/// Drivers and requests that come and go, each.
+const MANY: usize = 4_000;
+
+fn place(n: usize) -> Place {
+    Place::new(
+        23.7 + (n % 100) as f64 / 1_000.0,
+        90.3 + (n / 100) as f64 / 1_000.0,
+    )
+    .unwrap()
+}
+
+async fn fill(store: &dyn Store, region: &RegionId, now: UnixMs) {
+    let ping = |n: usize| Ping::at(DriverId::new(&format!("d{n}")).unwrap(), place(n), now);
+    let pings = (0..MANY).map(ping).collect();
+    let answer = store.ping(region, Pings { pings }).await.unwrap();
+    assert_eq!(answer.accepted as usize, MANY);
+    for from in (0..MANY).step_by(1_000) {
+        let draft =
+            |n: usize| RequestDraft::at(RequestId::new(&format!("r{n}")).unwrap(), place(n));
+        let requests = (from..from + 1_000).map(draft).collect();
+        let answer = store.intake(region, Intake { requests }).await.unwrap();
+        assert_eq!(answer.unwrap().requests.len(), 1_000);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_over_leaves_nothing_behind() {
+    let on = OnServer::start(StoreOptions::default()).await;
+    let region = RegionId::new("dhaka").unwrap();
+    let store: &dyn Store = &*on.store;
+    let machine = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap();
+    fill(store, &region, UnixMs::new(machine.as_millis() as i64)).await;
+    let full = store.overview(&region).await.unwrap();
+    assert_eq!((full.drivers, full.pending), (MANY as u32, MANY as u32));
+    // waits, then memories, then events end
+    for _ in 0..3 {
+        on.advance_all(Duration::from_secs(3_700));
+        while store.sweep(&region, Sweep {}).await.unwrap().more {}
+    }
+    for _ in 0..20 {
+        store.sweep(&region, Sweep {}).await.unwrap();
+    }
+    let empty = store.overview(&region).await.unwrap();
+    assert_eq!((empty.drivers, empty.requests, empty.pending), (0, 0, 0));
+    assert_eq!((empty.events_kept, empty.next_due_ms), (0, None));
+    assert!(empty.generation == full.generation && empty.last_event.get() == 2 * MANY as u64);
+    let keys = RegionKeys::new(&region);
+    let mut left = on.keys();
+    left.sort_unstable();
+    let mut stay = vec![
+        keys.meta.clone(),
+        keys.fence.clone(),
+        keys.signal.clone(),
+        // an empty stream remembers its last id; the window waits for a node that seals it
+        keys.events.clone(),
+        keys.windows.clone(),
+        super::super::keys::REGISTRY.to_owned(),
+    ];
+    stay.sort_unstable();
+    assert_eq!(left, stay);
+}
