@@ -111,6 +111,8 @@ pub(crate) struct Told {
     pub(crate) region: String,
     pub(crate) asked: Asked,
     pub(crate) tries: Vec<Try>,
+    /// Whether it was repeated until its outcome is known.
+    pub(crate) insists: bool,
 }
 
 impl Told {
@@ -129,12 +131,13 @@ impl Witness {
         self.0.lock().unwrap().clone()
     }
 
-    fn begin(&self, region: &str, asked: Asked) -> usize {
+    fn begin(&self, region: &str, asked: Asked, insists: bool) -> usize {
         let mut told = self.0.lock().unwrap();
         told.push(Told {
             region: region.to_owned(),
             asked,
             tries: Vec::new(),
+            insists,
         });
         told.len() - 1
     }
@@ -249,7 +252,7 @@ impl Caller {
     /// Sends a call, and again to other nodes until its outcome is known, for so long; gives the
     /// last outcome.
     pub(crate) async fn insist(&self, call: Call, patience: Duration) -> Outcome {
-        let place = self.witness.begin(&call.region, call.asked.clone());
+        let place = self.witness.begin(&call.region, call.asked.clone(), !patience.is_zero());
         let give_up = Instant::now() + patience;
         loop {
             let node = self.any_node();

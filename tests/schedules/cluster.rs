@@ -5,7 +5,9 @@
 
 use std::{
     collections::BTreeMap,
-    env, thread,
+    env,
+    path::Path,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -17,7 +19,7 @@ use crate::{
     calls::Caller,
     check::{self, Evidence, Loss},
     load::Load,
-    stage::{NODES, Times, config_file, machine_ms, start_nodes},
+    stage::{BINARY, NODES, Times, config_file, machine_ms, start_nodes},
     watching::{leader_of, quarantined, reports, wait_ended},
 };
 
@@ -48,7 +50,7 @@ fn a_dead_shard_is_noticed_by_its_own_regions_alone() {
         .set("cluster-require-full-coverage", "no");
     let cluster = Cluster::start(&settings);
     let (_config, file) = config_file(&TIMES);
-    let nodes = start_nodes(vec![cluster.url(); NODES], &file);
+    let nodes = start_nodes(Path::new(BINARY), vec![cluster.url(); NODES], &file);
     let caller = Caller::new(nodes.iter().map(Node::base_url).collect());
 
     let mut shards: BTreeMap<u16, Vec<String>> = BTreeMap::new();

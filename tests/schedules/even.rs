@@ -1,6 +1,9 @@
 //! Leaderships are spread evenly, and no region starves.
 
-use std::time::{Duration, Instant};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use reqwest::Method;
 use serde_json::json;
@@ -9,7 +12,7 @@ use tokio::runtime::Runtime;
 use crate::{
     calls::Caller,
     check,
-    stage::{NODES, Stage, Times, machine_ms},
+    stage::{BINARY, NODES, Stage, Times, machine_ms},
     watching::{reports, shares, wait_even},
 };
 
@@ -33,7 +36,7 @@ const SETTLES_WITHIN: Duration = Duration::from_secs(30);
 fn three_nodes_lead_a_hundred_regions_evenly_and_two_go_on() {
     let runtime = Runtime::new().unwrap();
     let on = runtime.handle();
-    let stage = Stage::start(2, false, &TIMES);
+    let stage = Stage::start(2, false, &TIMES, Path::new(BINARY));
     let caller = Caller::new(stage.urls());
     let regions: Vec<String> = (0..REGIONS).map(|region| format!("e{region:02}")).collect();
     let (stop, stopped) = tokio::sync::watch::channel(false);

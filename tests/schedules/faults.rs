@@ -71,6 +71,12 @@ impl Kind {
         Self::ALL[(seed % Self::ALL.len() as u64) as usize]
     }
 
+    /// A seed whose schedule is of this kind.
+    pub(crate) fn seed(self, round: u64) -> u64 {
+        let place = Self::ALL.iter().position(|kind| *kind == self).unwrap();
+        round * Self::ALL.len() as u64 + place as u64
+    }
+
     pub(crate) fn needs_replica(self) -> bool {
         self == Self::TailLost
     }

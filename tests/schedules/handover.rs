@@ -3,7 +3,7 @@
 //!
 //! `KHEYA_HANDOVERS=n` kills n leaders.
 
-use std::{env, thread, time::Duration};
+use std::{env, path::Path, thread, time::Duration};
 
 use kheya_faults::{Delay, Towards};
 use serde_json::Value;
@@ -15,8 +15,8 @@ use crate::{
     check::{self, Evidence},
     late::LateWrites,
     load::Load,
-    stage::{AS_SHIPPED, NODES, Stage, machine_ms},
-    watching::{reports, wait_ended, wait_even, wait_taken},
+    stage::{AS_SHIPPED, BINARY, NODES, Stage, machine_ms},
+    watching::{reports, wait_ended, wait_even, wait_sealed, wait_taken},
 };
 
 /// Leaders killed in a normal run.
@@ -52,7 +52,7 @@ fn a_dead_leaders_window_is_sealed_in_time_and_another_leads() {
     let handovers = env::var("KHEYA_HANDOVERS").map_or(HANDOVERS, |n| n.parse().unwrap());
     let runtime = Runtime::new().unwrap();
     let on = runtime.handle();
-    let stage = Stage::start(1, false, &AS_SHIPPED);
+    let stage = Stage::start(1, false, &AS_SHIPPED, Path::new(BINARY));
     let late_writes = LateWrites::listen(&stage);
     let caller = Caller::new(stage.urls());
     let mut chance = Chance::new(2026);
@@ -98,9 +98,11 @@ fn a_dead_leaders_window_is_sealed_in_time_and_another_leads() {
         on.block_on(load.end_riders());
     }
     broken.extend(on.block_on(wait_ended(&caller, &regions, Duration::from_secs(20))));
+    wait_sealed(&stage.redis.primary(), &regions);
     for load in &mut loads {
         on.block_on(load.end());
     }
+    stage.proxies.iter().for_each(kheya_faults::Proxy::heal);
     let (late, accepted) = late_writes.send_again(&stage.redis.primary());
     println!("writes that came too late: {late:?}");
     broken.extend(accepted);

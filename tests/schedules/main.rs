@@ -20,6 +20,7 @@ mod faults;
 mod handover;
 mod late;
 mod load;
+mod mutants;
 mod outage;
 mod schedule;
 mod stage;

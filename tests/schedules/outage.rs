@@ -1,6 +1,9 @@
 //! Redis is out: intake is refused at once, health shows it, and everything comes back by itself.
 
-use std::time::{Duration, Instant};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use kheya_faults::RedisServer;
 use reqwest::Method;
@@ -10,7 +13,7 @@ use tokio::runtime::{Handle, Runtime};
 use crate::{
     calls::{Caller, Outcome},
     load::Load,
-    stage::{AS_SHIPPED, Stage},
+    stage::{AS_SHIPPED, BINARY, Stage},
     watching::{leader_of, quarantined, reports},
 };
 
@@ -43,7 +46,7 @@ enum Outage {
 fn intake_is_refused_at_once_while_the_store_is_out_and_comes_back_by_itself() {
     let runtime = Runtime::new().unwrap();
     let on = runtime.handle();
-    let stage = Stage::start(3, false, &AS_SHIPPED);
+    let stage = Stage::start(3, false, &AS_SHIPPED, Path::new(BINARY));
     let caller = Caller::new(stage.urls());
     let mut load = Load::begin(on, &caller, &[REGION.to_owned()], 3, 3.0);
     on.block_on(leader_of(&caller, REGION));

@@ -13,6 +13,9 @@ use tempfile::TempDir;
 
 pub(crate) const NODES: usize = 3;
 
+/// The service under test.
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_kheya");
+
 /// What the nodes are told about their leaderships and regions.
 #[derive(Debug, Clone)]
 pub(crate) struct Times {
@@ -65,7 +68,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    pub(crate) fn start(seed: u64, with_replica: bool, times: &Times) -> Self {
+    pub(crate) fn start(seed: u64, with_replica: bool, times: &Times, binary: &Path) -> Self {
         let redis = if with_replica {
             Redis::Pair(RedisPair::start(&Redis::settings()))
         } else {
@@ -77,7 +80,7 @@ impl Stage {
             .collect();
         let (config, file) = config_file(times);
         let urls = proxies.iter().map(Proxy::redis_url);
-        let nodes = start_nodes(urls.collect(), &file);
+        let nodes = start_nodes(binary, urls.collect(), &file);
         Self {
             nodes,
             proxies,
@@ -108,9 +111,9 @@ impl Stage {
 }
 
 /// Starts nodes `n0`, `n1`, … at once, each on its own way to the store.
-pub(crate) fn start_nodes(urls: Vec<String>, config: &Path) -> Vec<Node> {
+pub(crate) fn start_nodes(binary: &Path, urls: Vec<String>, config: &Path) -> Vec<Node> {
     let starting = urls.into_iter().enumerate().map(|(number, url)| {
-        let settings = NodeSettings::new(env!("CARGO_BIN_EXE_kheya"))
+        let settings = NodeSettings::new(binary)
             .store(url)
             .node_id(format!("n{number}"))
             .argument("--config")

@@ -94,7 +94,7 @@ pub(crate) fn wait_taken(redis: &RedisServer, region: &str, patience: Duration) 
     let Ok(mut connection) = redis.try_connect() else {
         return false;
     };
-    let key = format!("kheya:{{{region}}}:signal");
+    let key = signal_key(region);
     let give_up = Instant::now() + patience;
     while Instant::now() < give_up {
         let signal: Vec<u8> = connection.get(&key).unwrap_or_default();
@@ -104,6 +104,44 @@ pub(crate) fn wait_taken(redis: &RedisServer, region: &str, patience: Duration) 
         std::thread::sleep(Duration::from_millis(1));
     }
     false
+}
+
+/// Waits until the regions have no window any more, open or under way.
+pub(crate) fn wait_sealed(redis: &RedisServer, regions: &[String]) {
+    let mut connection = redis.try_connect().unwrap();
+    let give_up = Instant::now() + LED_WITHIN;
+    for region in regions {
+        loop {
+            let signal: Vec<u8> = connection.get(signal_key(region)).unwrap_or_default();
+            if !signal.windows(7).any(|bytes| bytes == b"closes_") {
+                break;
+            }
+            assert!(Instant::now() < give_up, "{region} keeps its window");
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+}
+
+/// What the store itself counts of attempts to break INV-1 and INV-2; nodes tell it with a delay.
+pub(crate) fn counted_breaches(redis: &RedisServer, regions: &[String]) -> Vec<String> {
+    let mut connection = redis.try_connect().unwrap();
+    let mut broken = Vec::new();
+    for region in regions {
+        let key = format!("kheya:{{{region}}}:meta");
+        let state: Vec<u8> = connection.hget(key, "state").unwrap();
+        let state: Value = rmp_serde::from_slice(&state).unwrap();
+        for counter in ["double_claims", "fences_not_risen"] {
+            if state[counter] != 0 {
+                broken.push(format!("{region} counts {} {counter}", state[counter]));
+            }
+        }
+    }
+    broken
+}
+
+/// Where a region tells its newest state in short.
+fn signal_key(region: &str) -> String {
+    format!("kheya:{{{region}}}:signal")
 }
 
 /// Waits until no request of the regions is open; tells those that are after `patience`.

@@ -15,7 +15,10 @@ pub(super) fn agree(evidence: &Evidence, books: &Books, findings: &mut Findings)
         findings.tally.tries += told.tries.len();
         let unknown = told.tries.iter().filter(|tried| tried.outcome.is_unknown());
         findings.tally.unknown += unknown.count();
+        let failed = told.tries.iter().find(|tried| tried.outcome.status() == 500);
+        findings.hold(failed.is_none(), || format!("a node failed: {told:?}"));
         let Some(last) = told.known() else {
+            findings.hold(!told.insists, || format!("INV-10: never answered: {told:?}"));
             nothing_happened(evidence, books, told, findings);
             continue;
         };

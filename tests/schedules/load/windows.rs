@@ -15,6 +15,10 @@ const EVERY: Duration = Duration::from_millis(500);
 /// One window in so many is asked for twice at once, over two nodes.
 const TWICE_ONE_IN: usize = 4;
 
+/// One window in so many has a rival: another one at the same time, over another node, that wants
+/// the same cars.
+const RIVAL_ONE_IN: usize = 3;
+
 /// One window in so many brings its drivers along.
 const WITH_DRIVERS_ONE_IN: usize = 3;
 
@@ -49,21 +53,31 @@ pub(super) async fn are_asked_for(world: World) {
                 .collect();
             body["drivers"] = cars.into();
         }
-        let window = format!("w{number}");
-        let call = Call {
+        let call = |window: String, requests: Vec<String>, body: &Value| Call {
             region: world.region.clone(),
             path: format!("/windows/{window}/solve"),
-            asked: Asked::Own {
-                window,
-                requests: ids,
-            },
+            asked: Asked::Own { window, requests },
             method: Method::POST,
             body: Some(body.to_string()),
         };
+        let rival = (chance.below(RIVAL_ONE_IN) == 0).then(|| {
+            let ids: Vec<String> = ids.iter().map(|id| format!("{id}-rival")).collect();
+            let mut body = body.clone();
+            for (rider, id) in body["requests"].as_array_mut().unwrap().iter_mut().zip(&ids) {
+                rider["id"] = id.as_str().into();
+            }
+            call(format!("w{number}-rival"), ids, &body)
+        });
+        let call = call(format!("w{number}"), ids, &body);
         let twice = chance.below(TWICE_ONE_IN) == 0;
         let caller = world.caller.clone();
         calls.spawn(async move {
-            if twice {
+            if let Some(rival) = rival {
+                tokio::join!(
+                    caller.insist(call, PATIENCE),
+                    caller.insist(rival, PATIENCE)
+                );
+            } else if twice {
                 tokio::join!(
                     caller.insist(call.clone(), PATIENCE),
                     caller.insist(call, PATIENCE)
