@@ -64,6 +64,11 @@ pub(super) struct ServeArgs {
 /// Longest time that open windows are given to end at shutdown.
 const FINISH: Duration = Duration::from_secs(45);
 
+/// How long a node waits at its start for a store that cannot be reached, and the pause between two
+/// tries.
+const STORE_PATIENCE: Duration = Duration::from_secs(10);
+const STORE_PAUSE: Duration = Duration::from_millis(500);
+
 pub(super) fn serve(args: &ServeArgs) -> Result<(), Failure> {
     let config = load(args)?;
     if args.print_config {
@@ -204,7 +209,7 @@ async fn open_store(
                 deadline: config.store_deadline,
                 ..LinkOptions::default()
             };
-            let opened = RedisStore::open(address, config.store_options(), options).await;
+            let opened = open_redis(address, config, options).await;
             let (store, report) =
                 opened.map_err(|error| Failure::Input(format!("store: {error}")))?;
             tracing::info!(%address, versions = ?report.versions, "store opened");
@@ -212,6 +217,27 @@ async fn open_store(
                 tracing::warn!(%address, "{warning}");
             }
             Ok(recorded(store, recorder))
+        }
+    }
+}
+
+/// Opens the store. One that cannot be reached is waited for: nodes and servers that are started
+/// together come up in any order.
+async fn open_redis(
+    address: &RedisAddress,
+    config: &ServeConfig,
+    options: LinkOptions,
+) -> Result<(RedisStore, ServerReport), OpenError> {
+    let give_up = Instant::now() + STORE_PATIENCE;
+    loop {
+        match RedisStore::open(address, config.store_options(), options).await {
+            Err(OpenError::Link(error @ LinkError::Unreachable { .. }))
+                if Instant::now() < give_up =>
+            {
+                tracing::warn!(%error, "the store cannot be reached yet");
+                tokio::time::sleep(STORE_PAUSE).await;
+            }
+            opened => return opened,
         }
     }
 }

@@ -102,6 +102,7 @@ pub(crate) enum Asked {
 pub(crate) struct Try {
     pub(crate) node: usize,
     pub(crate) sent: Instant,
+    pub(crate) answered: Option<Instant>,
     pub(crate) outcome: Outcome,
 }
 
@@ -116,6 +117,12 @@ pub(crate) struct Told {
 }
 
 impl Told {
+    /// Whether a success was answered before this instant.
+    pub(crate) fn is_answered_before(&self, instant: Instant) -> bool {
+        let mut tries = self.tries.iter();
+        tries.any(|tried| tried.outcome.is_ok() && tried.answered.is_some_and(|at| at < instant))
+    }
+
     /// The last answer, if it says what came of the call.
     pub(crate) fn known(&self) -> Option<&Try> {
         self.tries.last().filter(|last| !last.outcome.is_unknown())
@@ -148,13 +155,17 @@ impl Witness {
         tries.push(Try {
             node,
             sent: Instant::now(),
+            answered: None,
             outcome: Outcome::Waiting,
         });
         tries.len() - 1
     }
 
     fn ended(&self, place: usize, number: usize, outcome: Outcome) {
-        self.0.lock().unwrap()[place].tries[number].outcome = outcome;
+        let mut told = self.0.lock().unwrap();
+        let tried = &mut told[place].tries[number];
+        tried.answered = Some(Instant::now());
+        tried.outcome = outcome;
     }
 }
 

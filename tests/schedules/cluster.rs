@@ -67,7 +67,7 @@ fn a_dead_shard_is_noticed_by_its_own_regions_alone() {
     }
     let shards: Vec<Vec<String>> = shards.into_values().collect();
     let regions = shards.concat();
-    let mut load = Load::begin(on, &caller, &regions, 11, SLOWER);
+    let mut load = Load::begin(on, &caller, &regions, &[], 11, SLOWER);
     for region in &regions {
         on.block_on(leader_of(&caller, region));
     }
@@ -77,7 +77,7 @@ fn a_dead_shard_is_noticed_by_its_own_regions_alone() {
     let mut broken = Vec::new();
     for failover in 0..*asked.as_ref().unwrap_or(&1) {
         let struck = &shards[failover % shards.len()];
-        let from_ms = machine_ms();
+        let (from_ms, began) = (machine_ms(), Instant::now());
         let takeover = cluster.fail_over(&key(&struck[0]));
         println!("shard of {struck:?}: a replica serves after {:.1?}", takeover.took);
         let over = Instant::now();
@@ -85,6 +85,7 @@ fn a_dead_shard_is_noticed_by_its_own_regions_alone() {
             let told = on.block_on(quarantined(&caller, region));
             println!("{region}: quarantined {:.1?} after that, until {told}", over.elapsed());
             losses.entry(region.clone()).or_default().push(Loss {
+                began,
                 over: Instant::now(),
                 of_writes: true,
             });

@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 
 use crate::{
+    calls::Told,
     chance::Chance,
     check::Loss,
     load::Load,
@@ -193,6 +194,16 @@ impl Director<'_> {
         }
     }
 
+    /// A region comes to be at some moment from now on.
+    pub(crate) fn let_late_region_be(&mut self) {
+        let after = Duration::from_millis(self.chance.below(800) as u64);
+        let begin = self.load.beginning();
+        self.on.spawn(async move {
+            tokio::time::sleep(after).await;
+            begin();
+        });
+    }
+
     /// Ends every fault. What was injected on the links is counted now.
     pub(crate) fn heal(&mut self) {
         for proxy in &self.stage.proxies {
@@ -241,7 +252,8 @@ impl Director<'_> {
     }
 
     fn draw_region(&mut self) -> String {
-        let drawn = self.chance.below(self.load.worlds.len());
+        // the last one is not there yet
+        let drawn = self.chance.below(self.load.worlds.len() - 1);
         self.load.worlds[drawn].region.clone()
     }
 
@@ -301,7 +313,8 @@ impl Director<'_> {
 
     fn faulty_links(&mut self, fault: Fault, one_in: u64) {
         for proxy in &self.stage.proxies {
-            proxy.inject(fault, Often::OneIn(one_in));
+            // as a client would repeat them: transactions are not sent twice by anybody
+            proxy.inject_where(fault, Often::OneIn(one_in), |command| command.is("EVALSHA"));
         }
         self.rest(1_200, 1_800);
     }
@@ -353,7 +366,8 @@ impl Director<'_> {
             Fault::Duplicate,
             Fault::DuplicateLate(Duration::from_millis(700)),
         ];
-        proxy.inject(faults[self.chance.below(4)], Often::OneIn(8));
+        let fault = faults[self.chance.below(4)];
+        proxy.inject_where(fault, Often::OneIn(8), |command| command.is("EVALSHA"));
         self.stage.nodes[first].pause();
         self.count("node stopped, longer than its lease");
         self.rest(200, 600);
@@ -373,7 +387,10 @@ impl Director<'_> {
 
     /// The store's data begins a new life.
     pub(crate) fn lose(&mut self, kind: Kind) {
+        // the late region may be there already, or not
+        self.rest(0, 1_200);
         let redis = self.stage.redis.primary();
+        let began = Instant::now();
         let of_writes = match kind {
             Kind::RedisRestarted => {
                 redis.kill9();
@@ -411,6 +428,7 @@ impl Director<'_> {
             }
         };
         self.losses.push(Loss {
+            began,
             over: Instant::now(),
             of_writes,
         });
@@ -419,7 +437,14 @@ impl Director<'_> {
     /// Whether each region shows that it is quarantined.
     pub(crate) fn quarantine_is_told(&self) -> Vec<String> {
         let mut silent = Vec::new();
+        let told = self.load.caller.witness.told();
         for world in &self.load.worlds {
+            let was_there = |told: &Told| {
+                told.region == world.region && told.is_answered_before(self.losses[0].began)
+            };
+            if !told.iter().any(was_there) {
+                continue;
+            }
             let give_up = Instant::now() + Duration::from_secs(3);
             loop {
                 let found = self.on.block_on(self.load.caller.read(&world.region));

@@ -59,7 +59,7 @@ fn a_dead_leaders_window_is_sealed_in_time_and_another_leads() {
     let regions: Vec<String> = (0..REGIONS).map(|region| format!("h{region}")).collect();
     let mut loads = Vec::new();
     for region in &regions {
-        loads.push(Load::begin(on, &caller, std::slice::from_ref(region), 7, SLOWER));
+        loads.push(Load::begin(on, &caller, std::slice::from_ref(region), &[], 7, SLOWER));
         // their windows close at different times
         thread::sleep(Duration::from_millis(WINDOW_MS as u64 / REGIONS as u64));
     }

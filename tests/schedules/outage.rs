@@ -48,7 +48,7 @@ fn intake_is_refused_at_once_while_the_store_is_out_and_comes_back_by_itself() {
     let on = runtime.handle();
     let stage = Stage::start(3, false, &AS_SHIPPED, Path::new(BINARY));
     let caller = Caller::new(stage.urls());
-    let mut load = Load::begin(on, &caller, &[REGION.to_owned()], 3, 3.0);
+    let mut load = Load::begin(on, &caller, &[REGION.to_owned()], &[], 3, 3.0);
     on.block_on(leader_of(&caller, REGION));
     std::thread::sleep(Duration::from_secs(4));
     let redis = stage.redis.primary();

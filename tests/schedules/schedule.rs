@@ -32,7 +32,7 @@ const SCHEDULES: u64 = 60;
 /// Schedules at once: they wait more than they work.
 const AT_ONCE: usize = 3;
 
-/// Regions of a schedule.
+/// Regions of a schedule; one more comes to be when the faults have begun.
 const REGIONS: usize = 2;
 
 /// Below this a schedule shows nothing.
@@ -127,8 +127,8 @@ pub(crate) fn run(seed: u64, on: &Handle, binary: &Path) -> Verdict {
     let stage = Stage::start(seed, kind.needs_replica(), &SHORT, binary);
     let late_writes = LateWrites::listen(&stage);
     let caller = Caller::new(stage.urls());
-    let regions: Vec<String> = (0..REGIONS).map(|region| format!("s{seed}-{region}")).collect();
-    let mut load = Load::begin(on, &caller, &regions, seed, 1.0);
+    let regions: Vec<String> = (0..=REGIONS).map(|region| format!("s{seed}-{region}")).collect();
+    let mut load = Load::begin(on, &caller, &regions[..REGIONS], &regions[REGIONS..], seed, 1.0);
     let mut director = Director {
         stage: &stage,
         load: &load,
@@ -138,10 +138,11 @@ pub(crate) fn run(seed: u64, on: &Handle, binary: &Path) -> Verdict {
         losses: Vec::new(),
         clock_set_back: false,
     };
-    for region in &regions {
+    for region in &regions[..REGIONS] {
         director.leader_of(region);
     }
     thread::sleep(Duration::from_millis(700));
+    director.let_late_region_be();
     director.inject(kind);
     let mut broken = Vec::new();
     director.heal();

@@ -84,7 +84,9 @@ fn cancel(evidence: &Evidence, books: &Books, told: &Told, id: &str, findings: &
         (409, "already_confirmed") => ends.contains(&EventType::Confirmed),
         (409, "request_closed") => ends.contains(&EventType::Expired),
         // not taken in yet, as far as anybody was told; or lost with the store's data
-        (404, "unknown_request") => evidence.lost_writes() || !was_accepted(evidence, id),
+        (404, "unknown_request" | "unknown_region") => {
+            evidence.lost_writes() || !was_accepted(evidence, id)
+        }
         (409, "not_held") => !evidence.losses.is_empty(),
         _ => false,
     };

@@ -12,8 +12,15 @@ pub(super) fn are_declared(evidence: &Evidence, findings: &mut Findings) {
         .filter(|event| event.kind == EventType::GenerationChanged)
         .collect();
     findings.tally.generations = changes.len();
-    findings.hold(changes.is_empty() == evidence.losses.is_empty(), || {
-        format!("{} generations for {:?}", changes.len(), evidence.losses)
+    let was_there = evidence.losses.iter().any(|loss| {
+        let mut told = evidence.told.iter();
+        told.any(|told| told.is_answered_before(loss.began))
+    });
+    findings.hold(!was_there || !changes.is_empty(), || {
+        format!("INV-6: callers were answered before {:?}, and no loss is declared", evidence.losses)
+    });
+    findings.hold(!evidence.losses.is_empty() || changes.is_empty(), || {
+        format!("nothing was lost, and this is declared: {changes:?}")
     });
     for change in &changes {
         let over = change.at_ms + MAX_LEASE_MS;

@@ -20,6 +20,8 @@ pub(crate) use reports::sealed_in_time;
 /// A new life of the store's data that the schedule brought about.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Loss {
+    /// When the server was still as it was.
+    pub(crate) began: Instant,
     /// When the server was there again. What was asked before may be lost, if anything was.
     pub(crate) over: Instant,
     /// Whether acknowledged writes were lost, or the server only began anew with all its data.

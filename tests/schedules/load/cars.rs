@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{CARS, Phase, World, place};
+use super::{CARS, World, place};
 
 /// Time between two pings of a car.
 const EVERY: Duration = Duration::from_millis(400);
@@ -13,7 +13,8 @@ const EVERY: Duration = Duration::from_millis(400);
 /// Pings until the load is over. A ping that is lost is made up for by the next.
 pub(super) async fn tell_places(world: World) {
     let mut chance = world.chance("cars");
-    while !world.is(Phase::Over) {
+    world.is_to_be().await;
+    while !world.is_over() {
         let at_ms = world.now_ms();
         let cars: Vec<Value> = (0..CARS)
             .map(|car| {

@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::{PATIENCE, Phase, World};
+use super::{PATIENCE, World};
 use crate::{
     calls::{Asked, Call, Caller},
     chance::Chance,
@@ -17,7 +17,8 @@ use crate::{
 pub(super) async fn answer_offers(world: World) {
     let mut place: Option<String> = None;
     let mut answers = JoinSet::new();
-    while !world.is(Phase::Over) {
+    world.is_to_be().await;
+    while !world.is_over() {
         let after = place.as_ref().map_or(String::new(), |at| format!("&after={at}"));
         let path = format!("{}/events?limit=1000&wait_ms=300{after}", world.region);
         let page = world.caller.get(world.caller.any_node(), &path).await;
@@ -59,7 +60,7 @@ async fn answer(world: World, offer: Value) {
         fence,
     };
     // once the load is over the last riders are served without more ado
-    let way = match world.is(Phase::Loading) {
+    let way = match world.is_loading() {
         true => chance.below(20),
         false => 19,
     };

@@ -29,6 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How far a schedule is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
+    /// Only the first regions are there.
+    Beginning,
     /// New riders come.
     Loading,
     /// Nothing new comes; what there is ends.
@@ -45,6 +47,8 @@ pub(crate) struct World {
     pub(crate) seed: u64,
     /// By how much everything comes more slowly.
     slower: f64,
+    /// It comes to be when the faults have begun.
+    late: bool,
     phase: watch::Receiver<Phase>,
     ahead_ms: Arc<AtomicI64>,
     /// Events as a follower saw them, by cursor.
@@ -52,8 +56,21 @@ pub(crate) struct World {
 }
 
 impl World {
-    fn is(&self, phase: Phase) -> bool {
-        *self.phase.borrow() == phase
+    /// Whether new riders come.
+    fn is_loading(&self) -> bool {
+        *self.phase.borrow() <= Phase::Loading
+    }
+
+    fn is_over(&self) -> bool {
+        *self.phase.borrow() == Phase::Over
+    }
+
+    /// Waits until the region is to come to be.
+    async fn is_to_be(&self) {
+        if self.late {
+            let mut phase = self.phase.clone();
+            phase.wait_for(|phase| *phase > Phase::Beginning).await.unwrap();
+        }
     }
 
     fn chance(&self, role: &str) -> Chance {
@@ -81,15 +98,17 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Begins on regions of these names, everything coming so many times more slowly.
+    /// Begins on regions of these names, everything coming so many times more slowly; late regions
+    /// come to be after [`Load::beginning`].
     pub(crate) fn begin(
         on: &Handle,
         caller: &Caller,
         regions: &[String],
+        late_regions: &[String],
         seed: u64,
         slower: f64,
     ) -> Self {
-        let (phase, following) = watch::channel(Phase::Loading);
+        let (phase, following) = watch::channel(Phase::Beginning);
         let ahead_ms: Arc<AtomicI64> = Arc::default();
         let mut load = Self {
             caller: caller.clone(),
@@ -99,12 +118,13 @@ impl Load {
             begun: Vec::new(),
             lasting: Vec::new(),
         };
-        for region in regions {
+        for region in regions.iter().chain(late_regions) {
             let world = World {
                 caller: caller.clone(),
                 region: region.clone(),
                 seed,
                 slower,
+                late: late_regions.contains(region),
                 phase: following.clone(),
                 ahead_ms: ahead_ms.clone(),
                 seen: Arc::default(),
@@ -116,6 +136,20 @@ impl Load {
             load.worlds.push(world);
         }
         load
+    }
+
+    /// What lets the late regions come to be.
+    pub(crate) fn beginning(&self) -> impl FnOnce() + Send + 'static {
+        let phase = self.phase.clone();
+        move || {
+            phase.send_if_modified(|phase| {
+                let begins = *phase == Phase::Beginning;
+                if begins {
+                    *phase = Phase::Loading;
+                }
+                begins
+            });
+        }
     }
 
     /// Says how far the store's clock is ahead of the machine's.

@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::{PATIENCE, Phase, World, place};
+use super::{PATIENCE, World, place};
 use crate::calls::{Asked, Call};
 
 /// Longest time between two calls with new riders.
@@ -25,8 +25,9 @@ const CANCEL_ONE_IN: usize = 5;
 pub(super) async fn come(world: World) {
     let mut chance = world.chance("riders");
     let mut calls = JoinSet::new();
+    world.is_to_be().await;
     for number in 0.. {
-        if !world.is(Phase::Loading) {
+        if !world.is_loading() {
             break;
         }
         let ids: Vec<String> = (0..=chance.below(3))

@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::{CARS, PATIENCE, Phase, World, place};
+use super::{CARS, PATIENCE, World, place};
 use crate::calls::{Asked, Call};
 
 /// Longest time between two windows.
@@ -26,9 +26,10 @@ const WITH_DRIVERS_ONE_IN: usize = 3;
 pub(super) async fn are_asked_for(world: World) {
     let mut chance = world.chance("windows");
     let mut calls = JoinSet::new();
+    world.is_to_be().await;
     for number in 0.. {
         tokio::time::sleep(EVERY.mul_f64(world.slower * chance.unit())).await;
-        if !world.is(Phase::Loading) {
+        if !world.is_loading() {
             break;
         }
         let ids: Vec<String> = (0..=chance.below(4))
