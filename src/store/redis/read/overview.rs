@@ -65,7 +65,7 @@ impl Reader<'_> {
             leader: region
                 .leader
                 .clone()
-                .filter(|leader| now.ms() < leader.until_ms),
+                .filter(|leader| leader.leads_at(now.ms())),
             generation: region.generation,
             quarantined_until_ms: region
                 .quarantined_until_ms

@@ -40,6 +40,11 @@ pub(super) fn pack(value: &impl Serialize) -> Result<Vec<u8>, WireError> {
     Ok(rmp_serde::to_vec_named(value)?)
 }
 
+/// JSON, which scripts read where a value is kept as it was written.
+pub(super) fn json(value: &impl Serialize) -> Result<String, WireError> {
+    Ok(serde_json::to_string(value)?)
+}
+
 /// Reads msgpack.
 pub(super) fn unpack<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, WireError> {
     Ok(rmp_serde::from_slice(bytes)?)
@@ -54,6 +59,8 @@ struct Envelope<A> {
     a: Option<A>,
     c: Option<GenerationChanged>,
     m: Option<Missing>,
+    #[serde(default)]
+    n: bool,
 }
 
 /// The store holds no such region.
@@ -86,6 +93,8 @@ pub(super) struct Told<A> {
     pub(super) generation: Option<Generation>,
     /// The region after the step.
     pub(super) signal: Option<RegionSignal>,
+    /// The generation began in this very step.
+    pub(super) began: bool,
     /// What became of the command.
     pub(super) fate: Fate<A>,
 }
@@ -105,6 +114,7 @@ fn told<A: DeserializeOwned, B>(
         now: envelope.t,
         generation: envelope.g,
         signal: envelope.s,
+        began: envelope.n,
         fate,
     })
 }
