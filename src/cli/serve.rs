@@ -128,6 +128,13 @@ async fn run(config: Arc<ServeConfig>) -> Result<(), Failure> {
         None => None,
     };
     let store = open_store(&config, recorder.as_ref()).await?;
+    let default_name = config.node_id.as_str() == config.listen.to_string();
+    if config.store != StoreAddress::Memory && config.listen.ip().is_unspecified() && default_name {
+        tracing::warn!(
+            node = %config.node_id,
+            "nodes that share a store need names of their own: set --node-id"
+        );
+    }
     config
         .configure_regions(&*store)
         .await

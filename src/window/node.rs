@@ -163,13 +163,12 @@ impl Node {
     /// not waited for.
     async fn any_unsealed(&self, windows: &[(RegionId, WindowSeq)]) -> bool {
         for (region, seq) in windows {
-            if let Ok(signal) = self.options.store.watch(region).await
-                && signal
-                    .borrow()
-                    .window
-                    .is_some_and(|window| window.seq <= *seq)
-            {
-                return true;
+            if let Ok(signal) = self.options.store.watch(region).await {
+                let RegionSignal { lost, window, .. } = *signal.borrow();
+                // nobody can seal a window of a store that is out of reach
+                if !lost && window.is_some_and(|window| window.seq <= *seq) {
+                    return true;
+                }
             }
         }
         false

@@ -28,12 +28,12 @@ use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::{sync::watch, task::AbortHandle};
 
 use self::{
     cell::Cell,
     link::{CallError, Lane, Link},
-    scripts::{HEARTBEAT, SCRIPTS},
+    scripts::{HEARTBEAT, PERMISSIONS, SCRIPTS},
     wire::{Fate, Missing, Told, WireError},
 };
 use super::{Clock, RegionSignal, Store, StoreError, StoreFuture, StoreOptions, SystemClock};
@@ -54,6 +54,9 @@ pub enum OpenError {
     /// The server cannot be reached, or will not do.
     #[error(transparent)]
     Link(#[from] LinkError),
+    /// A command of the scripts is not permitted, or not known to the server.
+    #[error("the scripts' commands cannot all be run: {0}")]
+    Forbidden(Arc<str>),
     /// The thread for leadership calls could not be made.
     #[error("a thread could not be made: {0}")]
     Thread(#[from] std::io::Error),
@@ -62,6 +65,7 @@ pub enum OpenError {
 /// Regions on Redis.
 pub struct RedisStore {
     shared: Arc<Shared>,
+    watching: AbortHandle,
 }
 
 /// What the store's tasks share.
@@ -70,15 +74,13 @@ struct Shared {
     /// Leadership calls have connections and a thread of their own: no other call delays a renewal.
     lease: Link,
     options: StoreOptions,
-    /// The rules of new regions, as scripts read them.
-    default_rules: String,
+    /// Dropped, it ends the thread for leadership calls.
+    _lease_thread: watch::Sender<()>,
     /// The regions that this node has met.
     cells: ArcSwap<BTreeMap<RegionId, Arc<Cell>>>,
     /// Held to add a cell; readers do without.
     adding: Mutex<()>,
     count: watch::Sender<usize>,
-    /// Turns true when the store is dropped.
-    stop: watch::Sender<bool>,
 }
 
 impl std::fmt::Debug for RedisStore {
@@ -91,7 +93,7 @@ impl std::fmt::Debug for RedisStore {
 
 impl Drop for RedisStore {
     fn drop(&mut self) {
-        self.shared.stop.send_replace(true);
+        self.watching.abort();
     }
 }
 
@@ -130,26 +132,34 @@ impl RedisStore {
         link: LinkOptions,
     ) -> Result<(Self, ServerReport), OpenError> {
         options.check()?;
-        let stop = watch::Sender::new(false);
+        let stop = watch::Sender::new(());
         let lease = lease_link(address.clone(), link, stop.subscribe()).await?;
         let link = Link::connect(address, link).await?;
         let report = link.check_server().await?;
-        let default_rules = serde_json::to_string(&options.rules).unwrap_or_default();
+        check_permissions(&link).await?;
         let shared = Arc::new(Shared {
             link,
             lease,
             options,
-            default_rules,
             cells: ArcSwap::default(),
             adding: Mutex::new(()),
             count: watch::Sender::new(0),
-            stop,
+            _lease_thread: stop,
         });
-        tokio::spawn(watching::poll(
-            Arc::downgrade(&shared),
-            shared.stop.subscribe(),
-        ));
-        Ok((Self { shared }, report))
+        let watching = tokio::spawn(watching::poll(Arc::downgrade(&shared)));
+        let watching = watching.abort_handle();
+        Ok((Self { shared, watching }, report))
+    }
+}
+
+/// Whether every command of the scripts is permitted: a script that is stopped midway has done half.
+async fn check_permissions(link: &Link) -> Result<(), OpenError> {
+    match link
+        .script(Lane::Work, &PERMISSIONS, &keys::PERMISSIONS, &[])
+        .await
+    {
+        Ok(_) => Ok(()),
+        Err(error) => Err(OpenError::Forbidden(error.to_string().into())),
     }
 }
 
@@ -157,7 +167,7 @@ impl RedisStore {
 async fn lease_link(
     address: RedisAddress,
     options: LinkOptions,
-    mut stopped: watch::Receiver<bool>,
+    mut stopped: watch::Receiver<()>,
 ) -> Result<Link, OpenError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -170,7 +180,7 @@ async fn lease_link(
                 let link = Link::connect(&address, options).await;
                 let _ = connected.send(link);
                 // the connections live on this thread, as long as the store does
-                let _ = stopped.wait_for(|stopped| *stopped).await;
+                while stopped.changed().await.is_ok() {}
             });
         })?;
     match connecting.await {
@@ -209,9 +219,10 @@ impl Shared {
             .known()
             .map_or_else(String::new, |generation| generation.to_string());
         let (rules, document) = if defaults {
-            (&*self.default_rules, &*self.options.document)
+            let (rules, document) = self.options.of(cell.region());
+            (wire::json(rules)?, &**document)
         } else {
-            ("", "")
+            (String::new(), "")
         };
         let creates: &[u8] = if command.creates_region() { b"1" } else { b"" };
         let body = wire::encode(command)?;
@@ -254,12 +265,15 @@ impl Shared {
                     return Ok(answer);
                 }
                 Fate::Changed(changed) => {
-                    telemetry::generation_changed(cell.region());
-                    tracing::warn!(
-                        region = %cell.region(),
-                        generation = changed.generation.get(),
-                        "the store began a new generation"
-                    );
+                    // told once, by the node in whose call it was found out
+                    if told.began {
+                        telemetry::generation_changed(cell.region());
+                        tracing::warn!(
+                            region = %cell.region(),
+                            generation = changed.generation.get(),
+                            "data may be lost: a new generation begins, in quarantine"
+                        );
+                    }
                     cell.learn(changed.generation);
                     self.register_later(cell);
                 }
