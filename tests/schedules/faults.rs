@@ -241,7 +241,8 @@ impl Director<'_> {
         // calls of the quarantine itself: some are served, new ones are not
         self.rest(600, 900);
         self.stage.advance(Duration::from_secs(61));
-        self.load.store_is_ahead(self.stage.redis.primary().offset_us());
+        self.load
+            .store_is_ahead(self.stage.redis.primary().offset_us());
         self.rest(1_200, 1_500);
     }
 
@@ -258,7 +259,8 @@ impl Director<'_> {
     }
 
     pub(crate) fn leader_of(&self, region: &str) -> usize {
-        self.on.block_on(watching::leader_of(&self.load.caller, region))
+        self.on
+            .block_on(watching::leader_of(&self.load.caller, region))
     }
 
     /// Waits until the leader of a drawn region is in the middle of a window, which its slow link
@@ -337,7 +339,8 @@ impl Director<'_> {
 
     pub(crate) fn advance(&mut self, by: Duration) {
         self.stage.advance(by);
-        self.load.store_is_ahead(self.stage.redis.primary().offset_us());
+        self.load
+            .store_is_ahead(self.stage.redis.primary().offset_us());
         self.count("clock set forward");
     }
 
@@ -448,12 +451,18 @@ impl Director<'_> {
             let give_up = Instant::now() + Duration::from_secs(3);
             loop {
                 let found = self.on.block_on(self.load.caller.read(&world.region));
-                if found.as_ref().is_some_and(|region| region["quarantined_until_ms"].is_i64()) {
+                if found
+                    .as_ref()
+                    .is_some_and(|region| region["quarantined_until_ms"].is_i64())
+                {
                     break;
                 }
                 if Instant::now() >= give_up {
                     let found = found.unwrap_or(Value::Null);
-                    silent.push(format!("{} does not show its quarantine: {found}", world.region));
+                    silent.push(format!(
+                        "{} does not show its quarantine: {found}",
+                        world.region
+                    ));
                     break;
                 }
                 thread::sleep(Duration::from_millis(30));

@@ -65,7 +65,13 @@ fn every_promise_holds_under_seeded_faults() {
     let started = Instant::now();
     let runtime = Runtime::new().unwrap();
     let next = AtomicU64::new(first);
-    let sum = Mutex::new((Counts::new(), Tally::default(), Late::default(), Vec::new(), Vec::new()));
+    let sum = Mutex::new((
+        Counts::new(),
+        Tally::default(),
+        Late::default(),
+        Vec::new(),
+        Vec::new(),
+    ));
     thread::scope(|scope| {
         for _ in 0..AT_ONCE.min(count as usize) {
             scope.spawn(|| {
@@ -74,7 +80,9 @@ fn every_promise_holds_under_seeded_faults() {
                     if seed >= first + count {
                         return;
                     }
-                    let ran = catch_unwind(AssertUnwindSafe(|| run(seed, runtime.handle(), Path::new(BINARY))));
+                    let ran = catch_unwind(AssertUnwindSafe(|| {
+                        run(seed, runtime.handle(), Path::new(BINARY))
+                    }));
                     let mut sum = sum.lock().unwrap();
                     match ran {
                         Ok(verdict) => {
@@ -90,7 +98,8 @@ fn every_promise_holds_under_seeded_faults() {
                         }
                         Err(panic) => {
                             let told = panic.downcast_ref::<String>().cloned();
-                            sum.4.push((seed, vec![told.unwrap_or_else(|| "a panic".into())]));
+                            sum.4
+                                .push((seed, vec![told.unwrap_or_else(|| "a panic".into())]));
                         }
                     }
                 }
@@ -108,13 +117,19 @@ fn every_promise_holds_under_seeded_faults() {
     }
     for (seed, broken) in &failed {
         let kind = Kind::of(*seed);
-        println!("seed {seed} ({kind:?}), again with: SCHEDULE={seed} cargo test --test schedules every_promise");
+        println!(
+            "seed {seed} ({kind:?}), again with: SCHEDULE={seed} cargo test --test schedules every_promise"
+        );
         for told in broken.iter().take(8) {
             println!("    {told}");
         }
     }
     let seeds: Vec<u64> = failed.iter().map(|(seed, _)| *seed).collect();
-    assert!(failed.is_empty(), "{} schedules failed: {seeds:?}", seeds.len());
+    assert!(
+        failed.is_empty(),
+        "{} schedules failed: {seeds:?}",
+        seeds.len()
+    );
     assert!(
         late.claims_refused > 0 && (count < SCHEDULES || late.replaced_refused > 0),
         "no claim ever came too late: the schedules show nothing of that"
@@ -127,8 +142,17 @@ pub(crate) fn run(seed: u64, on: &Handle, binary: &Path) -> Verdict {
     let stage = Stage::start(seed, kind.needs_replica(), &SHORT, binary);
     let late_writes = LateWrites::listen(&stage);
     let caller = Caller::new(stage.urls());
-    let regions: Vec<String> = (0..=REGIONS).map(|region| format!("s{seed}-{region}")).collect();
-    let mut load = Load::begin(on, &caller, &regions[..REGIONS], &regions[REGIONS..], seed, 1.0);
+    let regions: Vec<String> = (0..=REGIONS)
+        .map(|region| format!("s{seed}-{region}"))
+        .collect();
+    let mut load = Load::begin(
+        on,
+        &caller,
+        &regions[..REGIONS],
+        &regions[REGIONS..],
+        seed,
+        1.0,
+    );
     let mut director = Director {
         stage: &stage,
         load: &load,
@@ -198,7 +222,10 @@ pub(crate) fn run(seed: u64, on: &Handle, binary: &Path) -> Verdict {
         }
     }
     if !broken.is_empty() {
-        broken.push(format!("all of it is in {}", post_mortem(seed, &all, &words, &stage, &broken).display()));
+        broken.push(format!(
+            "all of it is in {}",
+            post_mortem(seed, &all, &words, &stage, &broken).display()
+        ));
     }
     println!(
         "seed {seed} {kind:?}: {:.1?}, healed {healed:.1?}, {late:?}, {tally:?}{}",
@@ -227,14 +254,29 @@ fn post_mortem(
     fs::create_dir_all(&directory).unwrap();
     let write = |name: String, text: String| fs::write(directory.join(name), text).unwrap();
     let lines = |values: &[Value]| {
-        values.iter().map(|value| format!("{value}\n")).collect::<String>()
+        values
+            .iter()
+            .map(|value| format!("{value}\n"))
+            .collect::<String>()
     };
     write("broken".into(), broken.join("\n"));
     for region in evidence {
-        write(format!("{}-events.jsonl", region.region), lines(&region.outbox));
-        write(format!("{}-windows.jsonl", region.region), lines(&region.reports));
-        write(format!("{}-calls", region.region), format!("{:#?}", region.told));
-        write(format!("{}-seen", region.region), format!("{:#?}", region.seen));
+        write(
+            format!("{}-events.jsonl", region.region),
+            lines(&region.outbox),
+        );
+        write(
+            format!("{}-windows.jsonl", region.region),
+            lines(&region.reports),
+        );
+        write(
+            format!("{}-calls", region.region),
+            format!("{:#?}", region.told),
+        );
+        write(
+            format!("{}-seen", region.region),
+            format!("{:#?}", region.seen),
+        );
     }
     for (node, word) in words.iter().enumerate() {
         write(format!("n{node}.stderr"), word.clone());

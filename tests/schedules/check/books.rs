@@ -61,7 +61,10 @@ pub(super) fn keep(evidence: &Evidence, findings: &mut Findings) -> Books {
     for request in &books.requested {
         let ends = books.ends.get(request).map_or(0, Vec::len);
         findings.hold(ends == 1, || {
-            format!("INV-6: {request} ended {ends} times: {:?}", books.ends.get(request))
+            format!(
+                "INV-6: {request} ended {ends} times: {:?}",
+                books.ends.get(request)
+            )
         });
     }
     same_as_readers_see(evidence, &ledger, findings);
@@ -124,9 +127,10 @@ fn as_it_was_seen(evidence: &Evidence, findings: &mut Findings) {
         .map(|event| event.id.get())
         .next()
         .unwrap_or(u64::MAX);
-    let now = evidence.outbox.first().map_or(0, |event| {
-        place(event["cursor"].as_str().unwrap()).0
-    });
+    let now = evidence
+        .outbox
+        .first()
+        .map_or(0, |event| place(event["cursor"].as_str().unwrap()).0);
     for (cursor, seen) in &evidence.seen {
         let (generation, id) = place(cursor);
         if evidence.lost_writes() && generation < now && id >= changed_at {
@@ -135,7 +139,10 @@ fn as_it_was_seen(evidence: &Evidence, findings: &mut Findings) {
         }
         let same = kept.get(&id).is_some_and(|kept| body(kept) == body(seen));
         findings.hold(same, || {
-            format!("INV-7: seen at {cursor}: {seen}; now there: {:?}", kept.get(&id))
+            format!(
+                "INV-7: seen at {cursor}: {seen}; now there: {:?}",
+                kept.get(&id)
+            )
         });
     }
 }

@@ -19,7 +19,9 @@ pub(super) async fn answer_offers(world: World) {
     let mut answers = JoinSet::new();
     world.is_to_be().await;
     while !world.is_over() {
-        let after = place.as_ref().map_or(String::new(), |at| format!("&after={at}"));
+        let after = place
+            .as_ref()
+            .map_or(String::new(), |at| format!("&after={at}"));
         let path = format!("{}/events?limit=1000&wait_ms=300{after}", world.region);
         let page = world.caller.get(world.caller.any_node(), &path).await;
         if page.status() == 410 {

@@ -69,7 +69,10 @@ impl World {
     async fn is_to_be(&self) {
         if self.late {
             let mut phase = self.phase.clone();
-            phase.wait_for(|phase| *phase > Phase::Beginning).await.unwrap();
+            phase
+                .wait_for(|phase| *phase > Phase::Beginning)
+                .await
+                .unwrap();
         }
     }
 
@@ -130,9 +133,12 @@ impl Load {
                 seen: Arc::default(),
             };
             load.begun.push(on.spawn(riders::come(world.clone())));
-            load.begun.push(on.spawn(windows::are_asked_for(world.clone())));
-            load.lasting.push(on.spawn(cars::tell_places(world.clone())));
-            load.lasting.push(on.spawn(drivers::answer_offers(world.clone())));
+            load.begun
+                .push(on.spawn(windows::are_asked_for(world.clone())));
+            load.lasting
+                .push(on.spawn(cars::tell_places(world.clone())));
+            load.lasting
+                .push(on.spawn(drivers::answer_offers(world.clone())));
             load.worlds.push(world);
         }
         load
@@ -176,8 +182,5 @@ impl Load {
 
 /// A place in the city.
 fn place(chance: &mut Chance) -> (f64, f64) {
-    (
-        23.75 + 0.02 * chance.unit(),
-        90.38 + 0.02 * chance.unit(),
-    )
+    (23.75 + 0.02 * chance.unit(), 90.38 + 0.02 * chance.unit())
 }
