@@ -50,10 +50,15 @@ impl ReplayReport {
     /// # Errors
     /// Those of the JSON writer.
     pub fn json(&self) -> serde_json::Result<String> {
-        let mut value = serde_json::to_value(self)?;
-        round_numbers(&mut value);
-        serde_json::to_string_pretty(&value)
+        rounded_json(self)
     }
+}
+
+/// An answer as JSON, numbers rounded to four decimals.
+pub(super) fn rounded_json(answer: &impl Serialize) -> serde_json::Result<String> {
+    let mut value = serde_json::to_value(answer)?;
+    round_numbers(&mut value);
+    serde_json::to_string_pretty(&value)
 }
 
 fn round_numbers(value: &mut serde_json::Value) {
@@ -183,7 +188,7 @@ fn write_gains(text: &mut String, report: &ReplayReport) {
     }
 }
 
-fn write_input(text: &mut String, input: &InputReport) {
+pub(super) fn write_input(text: &mut String, input: &InputReport) {
     let _ = writeln!(
         text,
         "{} rows read, {} used",
@@ -201,18 +206,18 @@ fn mean_p95(spread: &Spread) -> String {
     }
 }
 
-fn seconds(s: f64) -> String {
+pub(super) fn seconds(s: f64) -> String {
     format!("{s:.1} s")
 }
 
-fn percent(share: Option<f64>) -> String {
+pub(super) fn percent(share: Option<f64>) -> String {
     share.map_or_else(dash, |share| format!("{:.1} %", 100.0 * share))
 }
 
-fn signed(value: Option<f64>, unit: &str) -> String {
+pub(super) fn signed(value: Option<f64>, unit: &str) -> String {
     value.map_or_else(dash, |value| format!("{value:+.1}{unit}"))
 }
 
-fn dash() -> String {
+pub(super) fn dash() -> String {
     "–".into()
 }

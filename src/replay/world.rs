@@ -1,6 +1,6 @@
 //! The closed-loop world of a replay: supply moves with the decisions.
 //!
-//! Closes lie at `t0 + k × window_ms`, k ≥ 1; a request belongs to the first close strictly later
+//! Closes lie at `t0 + k × window_ms`, k ≥ 1 (or `phase` after that); a request belongs to the first close strictly later
 //! than its time; a driver is available at a close when it is free at or before it. At each close:
 //! intake, expiry, decision. An assigned driver reaches the pickup at close + ETA, drops off after
 //! the trip time, and is available there again. Idle drivers stay. The same [`crate::decision`]
@@ -180,7 +180,8 @@ impl<'a> World<'a> {
     }
 
     fn run_windows(&mut self, progress: &(dyn Fn(u64) + Sync)) -> Result<(), DecisionError> {
-        let mut close = self.scenario.t0;
+        // the last close that nothing can belong to: the start, or less than a window before it
+        let mut close = self.first_close() - self.run.window;
         loop {
             close = close + self.run.window;
             if self.pending.is_empty() {
@@ -206,11 +207,22 @@ impl<'a> World<'a> {
         }
     }
 
+    /// The first close after the start.
+    fn first_close(&self) -> UnixMs {
+        let phase = self.scenario.phase;
+        self.scenario.t0
+            + if phase > DurationMs::ZERO {
+                phase
+            } else {
+                self.run.window
+            }
+    }
+
     /// The first close strictly later than `at`.
     fn close_after(&self, at: UnixMs) -> UnixMs {
-        let window_ms = self.run.window.get();
-        let passed = (at - self.scenario.t0).get().div_euclid(window_ms);
-        self.scenario.t0 + DurationMs::new((passed + 1) * window_ms)
+        let (window_ms, first) = (self.run.window.get(), self.first_close());
+        let passed = (at - first).get().div_euclid(window_ms);
+        first + DurationMs::new((passed + 1) * window_ms)
     }
 
     fn run_events(&mut self, progress: &(dyn Fn(u64) + Sync)) {
