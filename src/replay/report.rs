@@ -125,7 +125,7 @@ fn write_runs(text: &mut String, runs: &[Kpis]) {
             mean_p95(&kpis.wait_s),
             percent(kpis.empty_km_share),
             percent(kpis.utilisation),
-            kpis.expired,
+            kpis.lost(),
         );
     }
     text.push_str(
@@ -139,10 +139,30 @@ fn write_runs(text: &mut String, runs: &[Kpis]) {
             kpis.policy, kpis.windows_deferring, kpis.windows
         );
     }
+    for kpis in runs {
+        write_refusals(text, kpis);
+    }
     for policy in Policy::ALL {
         if runs.iter().any(|kpis| kpis.is_of(policy)) {
             let _ = writeln!(text, "{:<12} {}", policy.name(), policy.describe());
         }
+    }
+}
+
+/// Who refused, where anybody could.
+fn write_refusals(text: &mut String, kpis: &Kpis) {
+    let mut parts = Vec::new();
+    if let (Some(all), Some(at_eta)) = (kpis.gave_up, kpis.gave_up_at_eta) {
+        parts.push(format!(
+            "{} riders gave up waiting and {at_eta} at the ETA they were shown",
+            all - at_eta
+        ));
+    }
+    if let Some(declined) = kpis.declined {
+        parts.push(format!("drivers declined {declined} offers"));
+    }
+    if !parts.is_empty() {
+        let _ = writeln!(text, "{}: {}", kpis.policy, parts.join(", "));
     }
 }
 

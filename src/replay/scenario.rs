@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use super::input::{Demand, FleetDriver};
+use super::{
+    Behaviour,
+    input::{Demand, FleetDriver},
+};
 use crate::{
     config::RegionConfig,
     decision::{DriverSnapshot, RequestSnapshot},
@@ -47,6 +50,8 @@ pub struct Scenario {
     pub t0: UnixMs,
     /// Where the closes of the windows lie: at `t0` + `phase` + whole windows. Less than a window.
     pub phase: DurationMs,
+    /// Who may refuse.
+    pub behaviour: Behaviour,
     /// Trips by (`requested_at_ms`, id).
     pub trips: Vec<ScenarioTrip>,
     /// Drivers by id.
@@ -105,6 +110,7 @@ impl Scenario {
             seed,
             t0,
             phase: DurationMs::ZERO,
+            behaviour: Behaviour::default(),
             trips,
             drivers,
         }
@@ -115,6 +121,13 @@ impl Scenario {
     pub fn with_phase(mut self, phase: DurationMs) -> Self {
         let window_ms = self.config.window_ms.get().max(1);
         self.phase = DurationMs::new(phase.get().rem_euclid(window_ms));
+        self
+    }
+
+    /// The same with riders and drivers who may refuse.
+    #[must_use]
+    pub const fn with_behaviour(mut self, behaviour: Behaviour) -> Self {
+        self.behaviour = behaviour;
         self
     }
 

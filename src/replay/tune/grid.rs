@@ -55,16 +55,18 @@ impl Grid {
         Some(block.clamp(0, self.blocks as i64 - 1) as usize)
     }
 
+    /// When a block begins.
+    pub(super) fn start(&self, block: usize) -> UnixMs {
+        UnixMs::new(self.first_ms + block as i64 * self.block.get())
+    }
+
     /// The hour of the day of each block, at its middle.
     pub(super) fn hours(&self, tz: &TimeZone) -> Vec<u8> {
-        let middle = |block: usize| {
-            self.first_ms + block as i64 * self.block.get() + self.block.get() / 2
-        };
+        let middle = |block: usize| self.start(block).get() + self.block.get() / 2;
         (0..self.blocks)
             .map(|block| {
-                Timestamp::from_millisecond(middle(block)).map_or(0, |at| {
-                    at.to_zoned(tz.clone()).hour().unsigned_abs()
-                })
+                Timestamp::from_millisecond(middle(block))
+                    .map_or(0, |at| tz.to_datetime(at).hour().unsigned_abs())
             })
             .collect()
     }

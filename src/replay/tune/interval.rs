@@ -93,19 +93,13 @@ fn run_length(blocks: usize) -> usize {
 }
 
 /// The variance of each comparison's mean over resampled blocks.
-fn resampled_variances(
-    requests: &[f64],
-    sums: &[Vec<f64>],
-    run: usize,
-    seed: u64,
-) -> Vec<f64> {
+fn resampled_variances(requests: &[f64], sums: &[Vec<f64>], run: usize, seed: u64) -> Vec<f64> {
     let means: Vec<Vec<f64>> = (0..SAMPLES)
         .into_par_iter()
         .map(|sample| {
             let times = drawn_blocks(requests.len(), run, seed, sample);
-            let weigh = |series: &[f64]| -> f64 {
-                series.iter().zip(&times).map(|(x, n)| x * n).sum()
-            };
+            let weigh =
+                |series: &[f64]| -> f64 { series.iter().zip(&times).map(|(x, n)| x * n).sum() };
             let drawn = weigh(requests).max(1.0);
             sums.iter().map(|series| weigh(series) / drawn).collect()
         })
@@ -141,9 +135,7 @@ fn seed_variance(requests: &[Vec<f64>], sums: &[Vec<f64>]) -> f64 {
     let by_seed: Vec<f64> = sums
         .iter()
         .zip(requests)
-        .map(|(sums, requests)| {
-            sums.iter().sum::<f64>() / requests.iter().sum::<f64>().max(1.0)
-        })
+        .map(|(sums, requests)| sums.iter().sum::<f64>() / requests.iter().sum::<f64>().max(1.0))
         .collect();
     let scatter = variance(by_seed.iter().copied()) / seeds as f64;
     if blocks < 2 {

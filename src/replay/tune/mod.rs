@@ -8,20 +8,23 @@
 
 mod cases;
 mod compare;
+mod fragment;
 mod grid;
 mod human;
 mod interval;
 mod recommend;
 mod report;
+mod rules;
 mod score;
 mod spread;
 mod sweep;
 
-pub use cases::{Axis, Rules, TuneFleet, TunePlan};
+pub use cases::{Axis, PlanError, Rules, TuneFleet, TunePlan};
+pub use fragment::config_fragment;
 pub use human::human;
 pub use interval::{Estimate, holm_intervals, paired_estimates};
 pub use report::{
-    Comparison, FleetRecommendation, HourReport, HourRow, MethodReport, Recommendation, RuleReport,
-    Setting, SweepRow, TuneReport, Verdict,
+    BlockRow, Comparison, FleetRecommendation, HourReport, HourRow, MethodReport, Recommendation,
+    RuleReport, Setting, SweepRow, TuneReport, Verdict,
 };
-pub use sweep::{PlanError, tune};
+pub use sweep::Sweep;

@@ -34,6 +34,32 @@ pub struct TuneReport {
     pub notes: Vec<String>,
     /// Seconds from the start of reading to the last figure.
     pub wall_s: f64,
+    /// What each setting gave in each block of time under each seed: what the intervals are made
+    /// from. Not in the JSON.
+    #[serde(skip)]
+    pub blocks: Vec<BlockRow>,
+}
+
+/// A setting in one block of request time, under one seed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct BlockRow {
+    /// The setting.
+    #[serde(flatten)]
+    pub setting: Setting,
+    /// The seed.
+    pub seed: u64,
+    /// When the block begins.
+    pub block_from_ms: UnixMs,
+    /// Requests made in it.
+    pub requests: u32,
+    /// Those that got a driver.
+    pub matched: u32,
+    /// Those who gave up.
+    pub gave_up: u32,
+    /// Seconds of waiting, lost riders counted.
+    pub rider_s: f64,
+    /// Seconds of driving to pickups.
+    pub pickup_s: f64,
 }
 
 /// How the sweep was measured.
@@ -247,5 +273,45 @@ impl TuneReport {
     /// Those of the JSON writer.
     pub fn json(&self) -> serde_json::Result<String> {
         rounded_json(self)
+    }
+
+    /// [`Self::blocks`] as CSV.
+    ///
+    /// # Errors
+    /// Those of the CSV writer.
+    pub fn blocks_csv(&self) -> csv::Result<Vec<u8>> {
+        let mut rows = csv::Writer::from_writer(Vec::new());
+        rows.write_record([
+            "policy",
+            "drivers",
+            "window_ms",
+            "max_pickup_eta_s",
+            "age_weight",
+            "seed",
+            "block_from_ms",
+            "requests",
+            "matched",
+            "gave_up",
+            "rider_s",
+            "pickup_s",
+        ])?;
+        for row in &self.blocks {
+            let setting = &row.setting;
+            rows.write_record([
+                setting.policy.to_owned(),
+                setting.drivers.to_string(),
+                setting.window_ms.to_string(),
+                setting.max_pickup_eta_s.to_string(),
+                setting.age_weight.to_string(),
+                row.seed.to_string(),
+                row.block_from_ms.to_string(),
+                row.requests.to_string(),
+                row.matched.to_string(),
+                row.gave_up.to_string(),
+                format!("{:.3}", row.rider_s),
+                format!("{:.3}", row.pickup_s),
+            ])?;
+        }
+        rows.into_inner().map_err(|error| error.into_error().into())
     }
 }

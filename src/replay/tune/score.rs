@@ -13,6 +13,8 @@ pub(super) struct BlockSums {
     pub(super) requests: u32,
     /// Those that got a driver.
     pub(super) matched: u32,
+    /// Those who gave up.
+    pub(super) gave_up: u32,
     /// Seconds of waiting, a lost rider counted.
     pub(super) cost_s: f64,
     /// Seconds of driving to pickups.
@@ -32,6 +34,8 @@ pub(super) struct RunScore {
     pub(super) assign_delay_s: Spread,
     /// Assignment to arrival.
     pub(super) pickup_eta_s: Spread,
+    /// Offers that drivers declined, in the whole run.
+    pub(super) declined: u64,
 }
 
 impl RunScore {
@@ -46,6 +50,7 @@ impl RunScore {
             };
             let sums = &mut blocks[block];
             sums.requests += 1;
+            sums.gave_up += u32::from(matches!(outcome, Outcome::GaveUp { .. }));
             if let Outcome::Assigned { at, eta_s: eta, .. } = *outcome {
                 let delay = DurationMs::as_seconds(at - requested_at);
                 sums.matched += 1;
@@ -64,6 +69,7 @@ impl RunScore {
             wait_s: Spread::of(wait_s),
             assign_delay_s: Spread::of(delay_s),
             pickup_eta_s: Spread::of(eta_s),
+            declined: run.declined,
         }
     }
 }

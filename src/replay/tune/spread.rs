@@ -32,8 +32,8 @@ impl TimeSpread {
     pub(super) fn of(input: &InputReport) -> Self {
         let step = input.time_resolution;
         let chance = step.get() as f64 / MINUTE_MS as f64;
-        let minutes = step.get() < MINUTE_MS
-            && input.on_minute_share > (FAR_MORE * chance).max(OF_ACCOUNT);
+        let minutes =
+            step.get() < MINUTE_MS && input.on_minute_share > (FAR_MORE * chance).max(OF_ACCOUNT);
         Self { step, minutes }
     }
 
@@ -56,9 +56,9 @@ impl TimeSpread {
             let later = draw.below(step_ms.max(1) as usize) as i64;
             trip.requested_at = trip.requested_at + DurationMs::new(later);
         }
-        spread.trips.sort_by(|a, b| {
-            (a.requested_at, &a.request_id).cmp(&(b.requested_at, &b.request_id))
-        });
+        spread
+            .trips
+            .sort_by(|a, b| (a.requested_at, &a.request_id).cmp(&(b.requested_at, &b.request_id)));
         spread
     }
 }
