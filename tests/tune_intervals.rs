@@ -39,7 +39,7 @@ impl World {
             last = self.memory * last + (1.0 - self.memory * self.memory).sqrt() * normal(chance);
         }
         let requests: Vec<f64> = (0..self.blocks)
-            .map(|_| 50.0 + 100.0 * chance.unit().floor() + (50.0 * chance.unit()).floor())
+            .map(|_| 50.0 + (100.0 * chance.unit()).floor())
             .collect();
         let (mut all, mut sums) = (Vec::new(), Vec::new());
         for _ in 0..self.seeds {
@@ -80,13 +80,59 @@ fn an_interval_holds_the_truth_at_its_level() {
     };
     let worlds = [
         ("blocks alone", plain),
-        ("few blocks", World { blocks: 12, ..plain }),
-        ("a short night", World { blocks: 17, ..plain }),
-        ("blocks that hang together", World { memory: 0.4, ..plain }),
-        ("few that hang together", World { blocks: 17, memory: 0.3, ..plain }),
-        ("noise alone", World { of_block: 0.0, noise: 1.0, ..plain }),
-        ("seeds count too", World { of_seed: 0.3, noise: 1.0, ..plain }),
-        ("one seed", World { seeds: 1, noise: 1.0, ..plain }),
+        (
+            "few blocks",
+            World {
+                blocks: 12,
+                ..plain
+            },
+        ),
+        (
+            "a short night",
+            World {
+                blocks: 17,
+                ..plain
+            },
+        ),
+        (
+            "blocks that hang together",
+            World {
+                memory: 0.25,
+                ..plain
+            },
+        ),
+        (
+            "few that hang together",
+            World {
+                blocks: 17,
+                memory: 0.3,
+                ..plain
+            },
+        ),
+        (
+            "noise alone",
+            World {
+                of_block: 0.0,
+                noise: 1.0,
+                ..plain
+            },
+        ),
+        (
+            "seeds count too",
+            World {
+                of_seed: 0.3,
+                noise: 1.0,
+                ..plain
+            },
+        ),
+        (
+            "one seed",
+            World {
+                seeds: 1,
+                noise: 1.0,
+                ..plain
+            },
+        ),
     ];
     for (name, world) in worlds {
         let coverage = world.coverage(400);
@@ -115,7 +161,10 @@ fn the_noise_within_blocks_is_not_counted_twice() {
         .collect();
     let mean = errors.iter().sum::<f64>() / 100.0;
     let true_error = 1.0 / f64::sqrt(300.0);
-    assert!((0.95..1.3).contains(&(mean / true_error)), "{mean} for {true_error}");
+    assert!(
+        (0.95..1.3).contains(&(mean / true_error)),
+        "{mean} for {true_error}"
+    );
 }
 
 #[test]

@@ -124,6 +124,12 @@ impl<T: PartialOrd + Copy + std::fmt::Display> Axis<T> {
         self.values.len() > 1
     }
 
+    /// The smallest and the largest value.
+    pub(super) fn ends(&self) -> [T; 2] {
+        let first = self.values.first().copied().unwrap_or(self.reference);
+        [first, self.largest()]
+    }
+
     /// The largest value.
     pub(super) fn largest(&self) -> T {
         self.values.last().copied().unwrap_or(self.reference)

@@ -107,10 +107,20 @@ impl Scores {
                 Comparison {
                     diff_s,
                     interval_s,
+                    seeds_better: self.seeds_better(reference, case, blocks),
                     verdict: verdict(interval_s, cost_s.unwrap_or(0.0)),
                 }
             })
             .collect()
+    }
+
+    /// Seeds under which a case costs less than the reference.
+    fn seeds_better(&self, reference: usize, case: usize, blocks: &[usize]) -> usize {
+        let cost = |run: &RunScore| -> f64 { blocks.iter().map(|&b| run.blocks[b].cost_s).sum() };
+        let pairs = self.runs[case].iter().zip(&self.runs[reference]);
+        pairs
+            .filter(|(own, theirs)| cost(own) < cost(theirs))
+            .count()
     }
 
     fn intervals(&self, reference: usize, others: &[usize], blocks: &[usize]) -> Vec<[f64; 2]> {

@@ -9,8 +9,11 @@
 //! leave (Satterthwaite), since percentiles of so few blocks are too narrow.
 //!
 //! Promise: over repeated demand a 95 % interval holds the true difference in about 95 of 100
-//! cases, rather more when there are few blocks. It assumes that the recorded demand is typical of
-//! what is to come; no interval knows about a day that was not recorded.
+//! cases, rather more when there are few blocks, fewer where blocks hang together for longer than
+//! the runs (91 of 100 at a correlation of 0.4 from block to block). It assumes that the recorded
+//! demand is typical of what is to come; no interval knows about a day that was not recorded. A
+//! difference that drifts through the recording (a night that fills up) makes it wide: which part
+//! of the drift comes again, one recording cannot say.
 
 use rand_chacha::{
     ChaCha8Rng,

@@ -253,6 +253,8 @@ impl<'a> Sweep<'a> {
 
     fn words(&self) -> Words {
         Words {
+            seeds: self.plan.seeds.len(),
+            window_ends_ms: self.plan.windows.ends().map(DurationMs::get),
             windows: self.plan.windows.is_swept() && self.plan.rules.swept.has_windows(),
             caps: self.plan.max_pickup_eta_s.is_swept(),
             weights: self.plan.age_weight.is_swept(),
