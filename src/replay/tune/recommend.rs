@@ -1,5 +1,7 @@
 //! What to set, and why, in words.
 
+use std::fmt::Write as _;
+
 use super::{
     compare::{FEWEST_BLOCKS, OF_NO_ACCOUNT},
     report::{Comparison, Recommendation, Setting, Verdict},
@@ -181,14 +183,15 @@ fn nothing_better(choices: &[Choice], own: &str, cost_s: f64, words: Words) -> S
         _ => format!("{own} is kept: nothing is shown to be better."),
     };
     if !open.is_empty() {
-        reason.push_str(&format!(" Undecided: {}.", list(&open)));
+        let _ = write!(reason, " Undecided: {}.", list(&open));
         reason.push_str(&looks_best(choices, cost_s, words));
     }
     if !worse.is_empty() {
-        reason.push_str(&format!(" Worse: {}.", list(&worse)));
+        let _ = write!(reason, " Worse: {}.", list(&worse));
     }
-    if !equal.is_empty() && !(open.is_empty() && worse.is_empty()) {
-        reason.push_str(&format!(" Within 1 %: {}.", list(&equal)));
+    let all_equal = open.is_empty() && worse.is_empty();
+    if !equal.is_empty() && !all_equal {
+        let _ = write!(reason, " Within 1 %: {}.", list(&equal));
     }
     reason
 }

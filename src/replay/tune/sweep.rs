@@ -223,9 +223,9 @@ impl<'a> Sweep<'a> {
             match_rate: totals.match_rate(),
             rider_cost_s: totals.rider_cost_s(),
             comparison,
-            wait_s: mean_spread(runs.iter().map(|run| &run.wait_s)),
-            assign_delay_s: mean_spread(runs.iter().map(|run| &run.assign_delay_s)),
-            pickup_eta_s: mean_spread(runs.iter().map(|run| &run.pickup_eta_s)),
+            wait_s: mean_spread(&runs.iter().map(|run| &run.wait_s)),
+            assign_delay_s: mean_spread(&runs.iter().map(|run| &run.assign_delay_s)),
+            pickup_eta_s: mean_spread(&runs.iter().map(|run| &run.pickup_eta_s)),
             empty_km: empty_km / runs.len().max(1) as f64,
             empty_km_share: (all_km > 0.0).then(|| empty_km / all_km),
         }
