@@ -1,6 +1,9 @@
 //! `kheya replay`: recorded demand decided again.
 
-use std::{path::PathBuf, time::Instant};
+use std::{
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
 use clap::{Args, ValueEnum};
 use rayon::prelude::*;
@@ -11,10 +14,11 @@ use crate::{
     config::RegionConfig,
     domain::{DurationMs, RegionId},
     replay::{
-        self, Kpis, Policy, ReplayReport, Scenario,
+        self, Kpis, Policy, ReplayReport, Run, Scenario,
         input::{
             Demand, DropoffRule, FleetDriver, ReadOptions, RecordedRun, read_demand, read_drivers,
         },
+        page,
     },
 };
 
@@ -29,7 +33,7 @@ pub(super) struct ReplayArgs {
         long,
         conflicts_with_all = [
             "fleet", "region", "window", "policy", "seed", "settings", "out", "zones", "tz", "from",
-            "to", "sample", "map", "date_order", "zone_jitter", "dropoff",
+            "to", "sample", "map", "date_order", "zone_jitter", "dropoff", "report",
         ]
     )]
     verify: bool,
@@ -57,6 +61,9 @@ pub(super) struct ReplayArgs {
     /// Write run.json, assignments.csv and windows.csv into this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Write a page with charts of what was found: one HTML file that needs nothing else
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
 }
 
 /// Which cars there are. A record brings its own; other demand does not.
@@ -138,6 +145,17 @@ impl PolicyChoice {
     }
 }
 
+impl FleetArgs {
+    /// Where the cars come from, in words.
+    fn describe(&self, seed: u64) -> String {
+        match (&self.drivers_file, self.drivers) {
+            (Some(file), _) => format!("recorded in {}", file.display()),
+            (None, Some(_)) => format!("sampled from the pickups with seed {seed}"),
+            (None, None) => "as the service recorded them".into(),
+        }
+    }
+}
+
 impl ReadingArgs {
     fn options(&self, seed: u64) -> Result<ReadOptions, Failure> {
         if let Some(share) = self.sample
@@ -178,6 +196,9 @@ pub(super) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     region_config(args, &RegionConfig::default())?;
     if let Some(out) = &args.out {
         check_out(out)?;
+    }
+    if let Some(page) = &args.report {
+        page::check_page(page).map_err(|e| Failure::input(&e))?;
     }
     let options = args.reading.options(args.seed)?;
     // the fleet file is small: what is wrong with it is said before the long reading
@@ -227,10 +248,31 @@ pub(super) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     if let Some(out) = &args.out {
         replay::write_outputs(out, &scenario, &runs, &report).map_err(|e| Failure::broken(&e))?;
     }
+    if let Some(page) = &args.report {
+        write_report(page, args, &scenario, &runs, &report)?;
+    }
     match args.format {
         Format::Human => print(&replay::human(&report)),
         Format::Json => print(&(report.json().map_err(|e| Failure::broken(&e))? + "\n")),
     }
+}
+
+/// Writes the page of `--report`.
+fn write_report(
+    file: &Path,
+    args: &ReplayArgs,
+    scenario: &Scenario,
+    runs: &[Run],
+    report: &ReplayReport,
+) -> Result<(), Failure> {
+    let account = page::Account::new(
+        std::env::args_os().skip(1),
+        &args.reading.tz,
+        args.fleet.describe(args.seed),
+    );
+    let collected = page::Collected::of(scenario, runs);
+    let text = page::replay_page(&account, report, &collected, &scenario.config, scenario.seed);
+    page::write_page(file, &text).map_err(|e| Failure::broken(&e))
 }
 
 /// Reads the files if they are records of the service; if not, the fleet and the region that only

@@ -1,0 +1,97 @@
+//! The page of a replay.
+
+use super::{
+    account::Account,
+    collect::Collected,
+    config_section::config_section,
+    document::{Section, cards, document, facts},
+    figures::{percent, whole, window},
+    headline::headline,
+    input_section::input_section,
+    map_section::map_section,
+    markup::{Element, of_text},
+    rules_section::{cost_bars, figures_table, frontier},
+    solve_section::solve_times,
+    time_section::over_time,
+    wait_section::wait_curves,
+};
+use crate::{
+    config::RegionConfig,
+    replay::{ReplayReport, input::InputReport},
+};
+
+/// The page of a replay of one scenario: what was replayed, its figures in words, and the charts.
+pub fn replay_page(
+    account: &Account,
+    report: &ReplayReport,
+    collected: &Collected,
+    config: &RegionConfig,
+    seed: u64,
+) -> String {
+    let mut lead = headline(report);
+    lead.insert(0, replayed(account, report, config, seed));
+    let runs = &report.runs;
+    let rules = [Some(cost_bars(runs)), Some(wait_curves(collected, runs)), frontier(runs)];
+    let sections = vec![
+        Section {
+            id: "rules",
+            title: "Rules compared",
+            content: vec![figures_table(runs), cards(rules.into_iter().flatten())],
+        },
+        Section {
+            id: "time",
+            title: "Time and place",
+            content: vec![cards(
+                [Some(over_time(collected, config, account)), map_section(collected)]
+                    .into_iter()
+                    .flatten(),
+            )],
+        },
+        Section {
+            id: "input",
+            title: "Input, solver and settings",
+            content: vec![cards(
+                input_section(&report.input)
+                    .into_iter()
+                    .chain(solve_times(collected, runs))
+                    .chain([config_section(config)]),
+            )],
+        },
+    ];
+    let title = format!("Replay of {}", names(&report.input));
+    document(&title, account, lead, sections)
+}
+
+fn replayed(account: &Account, report: &ReplayReport, config: &RegionConfig, seed: u64) -> Element {
+    let input = &report.input;
+    let requests = report.runs.first().map_or(0, |kpis| kpis.requests);
+    let drivers = report.runs.first().map_or(0, |kpis| kpis.drivers);
+    let used = (input.rows_read > 0).then(|| input.rows_used as f64 / input.rows_read as f64);
+    Element::new("div")
+        .child(facts([
+            ("Demand", format!("{} requests, {} of the rows read", whole(requests as u64), percent(used))),
+            ("Span", account.span(input.from_ms, input.to_ms)),
+            ("Cars", format!("{}, {}", whole(drivers as u64), account.fleet)),
+            ("Window", window(config.window_ms.get())),
+            ("Seed", seed.to_string()),
+        ]))
+        .child(
+            Element::new("details")
+                .child(of_text("summary", "The command"))
+                .child(Element::new("pre").child(of_text("code", &account.command))),
+        )
+}
+
+/// The names of the files without their directories.
+fn names(input: &InputReport) -> String {
+    let name = |file: &String| {
+        let path = std::path::Path::new(file);
+        path.file_name()
+            .map_or_else(|| file.clone(), |name| name.to_string_lossy().into_owned())
+    };
+    match input.files.as_slice() {
+        [] => "recorded demand".into(),
+        [one] => name(one),
+        [first, rest @ ..] => format!("{} and {} more", name(first), rest.len()),
+    }
+}
