@@ -2,7 +2,9 @@
 
 pub mod input;
 pub mod page;
+pub mod tune;
 
+mod behaviour;
 pub(crate) mod draw;
 mod fleet;
 mod kpis;
@@ -12,9 +14,10 @@ mod report;
 mod scenario;
 mod world;
 
+pub use behaviour::{Acceptance, Behaviour, BehaviourError, Patience};
 pub use fleet::sample_fleet;
 pub use kpis::{Gain, Kpis, SolveTimes, Spread, quantile};
-pub use output::{OutputError, write_outputs};
+pub use output::{OutputError, write_outputs, write_tune_outputs};
 pub use policy::{Policy, UnknownPolicy};
 pub use report::{ReplayReport, human};
 pub use scenario::{Scenario, ScenarioDriver, ScenarioTrip};

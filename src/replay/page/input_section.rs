@@ -79,11 +79,14 @@ fn dirt(input: &InputReport) -> Element {
 
 fn reading(input: &InputReport) -> Element {
     let times = input.trip_time_source;
-    let mapping: Vec<String> = input
-        .mapping
-        .iter()
-        .map(|(field, column)| format!("{field} ← {column}"))
-        .collect();
+    let mapping = Table {
+        columns: vec![Column::text("Field"), Column::text("Column of the file")],
+        rows: input
+            .mapping
+            .iter()
+            .map(|(field, column)| vec![(*field).to_owned(), column.clone()])
+            .collect(),
+    };
     let resolution_ms = input.time_resolution.get();
     let resolution = if resolution_ms % 1000 == 0 {
         format!("{} s", resolution_ms / 1000)
@@ -92,7 +95,6 @@ fn reading(input: &InputReport) -> Element {
     };
     let list = facts([
         ("Files", input.files.join(", ")),
-        ("Columns", mapping.join(", ")),
         (
             "Times",
             format!(
@@ -116,6 +118,11 @@ fn reading(input: &InputReport) -> Element {
         .child(of_text("h3", "How it was read"))
         .child(list)
         .children(notes)
+        .child(
+            Element::new("details")
+                .child(of_text("summary", "Which column is which"))
+                .child(mapping.element()),
+        )
 }
 
 /// A reason in a few words.

@@ -29,4 +29,4 @@ mod write;
 pub use account::Account;
 pub use collect::Collected;
 pub use replay_page::replay_page;
-pub use write::{PageError, check_page, write_page};
+pub use write::{PageError, write_page};

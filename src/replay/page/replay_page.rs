@@ -15,23 +15,25 @@ use super::{
     time_section::over_time,
     wait_section::wait_curves,
 };
-use crate::{
-    config::RegionConfig,
-    replay::{ReplayReport, input::InputReport},
-};
+use crate::replay::{ReplayReport, Scenario, input::InputReport};
 
 /// The page of a replay of one scenario: what was replayed, its figures in words, and the charts.
 pub fn replay_page(
     account: &Account,
     report: &ReplayReport,
     collected: &Collected,
-    config: &RegionConfig,
-    seed: u64,
+    scenario: &Scenario,
 ) -> String {
+    let config = &scenario.config;
     let mut lead = headline(report);
-    lead.insert(0, replayed(account, report, config, seed));
+    lead.insert(0, replayed(account, report, scenario));
     let runs = &report.runs;
-    let rules = [Some(cost_bars(runs)), Some(wait_curves(collected, runs)), frontier(runs)];
+    let rules = [
+        Some(cost_bars(runs)),
+        Some(wait_curves(collected, runs)),
+        frontier(runs),
+        solve_times(collected, runs),
+    ];
     let sections = vec![
         Section {
             id: "rules",
@@ -49,11 +51,10 @@ pub fn replay_page(
         },
         Section {
             id: "input",
-            title: "Input, solver and settings",
+            title: "Input and settings",
             content: vec![cards(
                 input_section(&report.input)
                     .into_iter()
-                    .chain(solve_times(collected, runs))
                     .chain([config_section(config)]),
             )],
         },
@@ -62,28 +63,37 @@ pub fn replay_page(
     document(&title, account, lead, sections)
 }
 
-fn replayed(account: &Account, report: &ReplayReport, config: &RegionConfig, seed: u64) -> Element {
+fn replayed(account: &Account, report: &ReplayReport, scenario: &Scenario) -> Element {
     let input = &report.input;
     let requests = report.runs.first().map_or(0, |kpis| kpis.requests);
     let drivers = report.runs.first().map_or(0, |kpis| kpis.drivers);
     let used = (input.rows_read > 0).then(|| input.rows_used as f64 / input.rows_read as f64);
-    Element::new("div")
-        .child(facts([
-            ("Demand", format!("{} requests, {} of the rows read", whole(requests as u64), percent(used))),
-            ("Span", account.span(input.from_ms, input.to_ms)),
-            ("Cars", format!("{}, {}", whole(drivers as u64), account.fleet)),
-            ("Window", window(config.window_ms.get())),
-            ("Seed", seed.to_string()),
-        ]))
-        .child(
-            Element::new("details")
-                .child(of_text("summary", "The command"))
-                .child(Element::new("pre").child(of_text("code", &account.command))),
-        )
+    let mut list = vec![
+        ("Demand", format!("{} requests, {} of the rows read", whole(requests as u64), percent(used))),
+        ("Span", account.span(input.from_ms, input.to_ms)),
+        ("Cars", format!("{}, {}", whole(drivers as u64), account.fleet)),
+        ("Window", window(scenario.config.window_ms.get())),
+        ("Seed", scenario.seed.to_string()),
+    ];
+    let behaviour = scenario.behaviour;
+    list.push(("Riders give up", told(behaviour.patience)));
+    list.push(("Drivers decline", told(behaviour.acceptance)));
+    Element::new("div").child(facts(list)).child(command(account))
+}
+
+fn told(behaviour: Option<impl ToString>) -> String {
+    behaviour.map_or_else(|| "never".into(), |given| given.to_string())
+}
+
+/// The command that made the page, behind a fold.
+pub(super) fn command(account: &Account) -> Element {
+    Element::new("details")
+        .child(of_text("summary", "The command"))
+        .child(Element::new("pre").child(of_text("code", &account.command)))
 }
 
 /// The names of the files without their directories.
-fn names(input: &InputReport) -> String {
+pub(super) fn names(input: &InputReport) -> String {
     let name = |file: &String| {
         let path = std::path::Path::new(file);
         path.file_name()

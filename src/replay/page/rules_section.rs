@@ -23,7 +23,7 @@ pub(super) fn figures_table(runs: &[Kpis]) -> Element {
     let rows = vec![
         row("Window", &|k| window(k.window_ms)),
         row("Served", &|k| percent(k.match_rate)),
-        row("Lost", &|k| whole(k.expired as u64)),
+        row("Lost", &|k| whole(k.lost() as u64)),
         row("Rider cost", &|k| seconds(k.rider_cost_s)),
         row("Mean pickup", &|k| seconds(k.pickup_eta_s.mean)),
         row("Mean wait", &|k| seconds(k.wait_s.mean)),

@@ -29,6 +29,7 @@ pub(super) fn over_time(collected: &Collected, config: &RegionConfig, account: &
             x: (0.0, timeline.bins() as f64),
             x_ticks: Some(ticks.clone()),
             y,
+            band: None,
             height,
             lines,
         })
@@ -40,8 +41,14 @@ pub(super) fn over_time(collected: &Collected, config: &RegionConfig, account: &
             .requests
             .iter()
             .enumerate()
-            .map(|(bin, count)| (Timeline::middle(bin), Some(f64::from(*count))))
+            .map(|(bin, count)| {
+                // a bin that the recording only touches says nothing, one it covers in part is scaled
+                let covered = timeline.covered(bin);
+                let rate = (covered > 0.5).then(|| f64::from(*count) / covered);
+                (Timeline::middle(bin), rate)
+            })
             .collect(),
+        spans: Vec::new(),
         every_marker: false,
     };
     let rates = curves(collected, |run, bin, requests| {
@@ -59,7 +66,7 @@ pub(super) fn over_time(collected: &Collected, config: &RegionConfig, account: &
     figure(Figure {
         id: "time-charts".into(),
         title: "Demand, riders served and empty driving".into(),
-        says: format!("By the {step} in which riders asked. Empty kilometres belong to the request they were driven for."),
+        says: format!("By the {step} in which riders asked. Empty kilometres belong to the request they were driven for. After the last request nobody asks any more, which flatters the last few."),
         key: None,
         drawings,
         table: table(collected, &rates, &empty, account),
@@ -75,7 +82,8 @@ fn curves(collected: &Collected, value: impl Fn(&RunBins, usize, u32) -> Option<
             points: points
                 .map(|(bin, requests)| (Timeline::middle(bin), value(run, bin, *requests)))
                 .collect(),
-            every_marker: false,
+            spans: Vec::new(),
+        every_marker: false,
         }
     });
     lines.collect()

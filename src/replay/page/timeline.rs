@@ -22,6 +22,8 @@ pub(super) struct Timeline {
     from: UnixMs,
     step: DurationMs,
     bins: usize,
+    /// First and last time.
+    span: (UnixMs, UnixMs),
 }
 
 impl Timeline {
@@ -43,6 +45,7 @@ impl Timeline {
             from: UnixMs::new(first),
             step: DurationMs::new(step_ms),
             bins: bins.max(1) as usize,
+            span: (from, to.max(from)),
         }
     }
 
@@ -60,6 +63,13 @@ impl Timeline {
     /// Where a bin begins.
     pub(super) fn start(&self, bin: usize) -> UnixMs {
         self.from + DurationMs::new(self.step.get() * bin as i64)
+    }
+
+    /// The share of a bin that lies between the first and the last time.
+    pub(super) fn covered(&self, bin: usize) -> f64 {
+        let (from, to) = (self.start(bin), self.start(bin + 1));
+        let inside = to.min(self.span.1) - from.max(self.span.0);
+        inside.get().max(0) as f64 / self.step.get() as f64
     }
 
     /// The middle of a bin, in bins from the start.

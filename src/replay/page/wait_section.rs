@@ -34,6 +34,7 @@ pub(super) fn wait_curves(collected: &Collected, kpis: &[Kpis]) -> Element {
                 name: run.policy.name().into(),
                 style: Style::of_policy(run.policy),
                 points: points.collect(),
+                spans: Vec::new(),
                 every_marker: false,
             }
         })
@@ -51,6 +52,7 @@ pub(super) fn wait_curves(collected: &Collected, kpis: &[Kpis]) -> Element {
         x: (0.0, end),
         x_ticks: None,
         y: Some((0.0, 100.0)),
+        band: None,
         height: 190.0,
         lines,
     });

@@ -14,23 +14,6 @@ pub struct PageError {
     error: io::Error,
 }
 
-/// Checks that a page can be put at `path`: said before the long work rather than after it.
-///
-/// # Errors
-/// [`PageError`] says what stands in the way.
-pub fn check_page(path: &Path) -> Result<(), PageError> {
-    let refused = |error| PageError {
-        path: path.into(),
-        error,
-    };
-    if path.is_dir() || path.file_name().is_none() {
-        return Err(refused(io::ErrorKind::IsADirectory.into()));
-    }
-    let partial = partial(path);
-    fs::File::create(&partial).map_err(refused)?;
-    fs::remove_file(&partial).map_err(refused)
-}
-
 /// Writes a page.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 
 use super::{
     super::{
-        figures::{at, short},
+        figures::at,
         markup::{Element, of_text},
     },
     scale::Scale,
@@ -15,11 +15,11 @@ pub(super) const LINE: f64 = 15.0;
 pub(super) fn vertical(scale: &Scale, left: f64, right: f64, unit: &str, count: usize) -> Element {
     let (_, top) = scale.ends();
     let mut axis = Element::new("g").class("axis");
-    for tick in scale.ticks(count) {
+    for (tick, label) in scale.labelled_ticks(count) {
         let y = scale.at(tick);
         let class = if tick == 0.0 { "base" } else { "grid" };
         axis = axis.child(line(left, y, right, y).class(class)).child(
-            of_text("text", short(tick))
+            of_text("text", label)
                 .with("x", at(left - 5.0))
                 .with("y", at(y + 4.0))
                 .class("end"),
@@ -63,8 +63,10 @@ pub(super) fn horizontal(
 
 /// The ticks of a linear scale.
 pub(super) fn round_ticks(scale: &Scale, count: usize) -> Vec<(f64, String)> {
-    let ticks = scale.ticks(count).into_iter();
-    ticks.map(|tick| (scale.at(tick), short(tick))).collect()
+    let ticks = scale.labelled_ticks(count).into_iter();
+    ticks
+        .map(|(tick, label)| (scale.at(tick), label))
+        .collect()
 }
 
 /// A straight line.

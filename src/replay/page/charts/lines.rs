@@ -21,6 +21,8 @@ pub(in super::super) struct Line {
     pub(in super::super) style: Style,
     /// Its points.
     pub(in super::super) points: Vec<(f64, Option<f64>)>,
+    /// The interval around each point, where there is one.
+    pub(in super::super) spans: Vec<Option<[f64; 2]>>,
     /// Whether every point has its marker, or only a few.
     pub(in super::super) every_marker: bool,
 }
@@ -42,6 +44,8 @@ pub(in super::super) struct LineChart {
     pub(in super::super) x_ticks: Option<Vec<(f64, String)>>,
     /// Span of the vertical axis; from zero to a round value where there is none.
     pub(in super::super) y: Option<(f64, f64)>,
+    /// Values that count as none, shaded.
+    pub(in super::super) band: Option<(f64, f64)>,
     /// Height of the frame.
     pub(in super::super) height: f64,
     /// The curves.
@@ -77,10 +81,21 @@ pub(in super::super) fn line_chart(chart: &LineChart) -> Drawing {
             .collect(),
         None => axis::round_ticks(&x, 5),
     };
-    let mut content = vec![
+    let mut content = Vec::new();
+    if let Some((low, high)) = chart.band {
+        content.push(
+            Element::new("rect")
+                .with("x", at(left))
+                .with("y", at(y.at(high)))
+                .with("width", at(right - left))
+                .with("height", at(y.at(low) - y.at(high)))
+                .class("band"),
+        );
+    }
+    content.extend([
         axis::vertical(&y, left, right, &chart.y_unit, 4),
         axis::horizontal(&ticks, (left, right), bottom, &chart.x_unit),
-    ];
+    ]);
     let ends: Vec<(f64, f64)> = chart
         .lines
         .iter()
@@ -91,8 +106,8 @@ pub(in super::super) fn line_chart(chart: &LineChart) -> Drawing {
         .collect();
     let wanted: Vec<f64> = ends.iter().map(|end| end.1).collect();
     let places = moved_apart(&wanted, LINE, TOP + 2.0, bottom - 2.0);
-    // drawn from the last to the first, so that the first lies on top
-    for ((line, end), place) in chart.lines.iter().zip(&ends).zip(&places).rev() {
+    // the first is the broadest and lies below, so that one that runs along it is seen on it
+    for ((line, end), place) in chart.lines.iter().zip(&ends).zip(&places) {
         content.push(curve(line, &x, &y));
         content.push(name(line, *end, right, *place));
     }
@@ -120,7 +135,9 @@ fn curve(line: &Line, x: &Scale, y: &Scale) -> Element {
     if path.is_empty() {
         return group;
     }
-    let group = group.child(Element::new("path").class("curve").with("d", path));
+    let group = group
+        .child(Element::new("path").class("curve").with("d", path))
+        .children(whiskers(line, x, y));
     let shown: Vec<(f64, f64)> = line
         .points
         .iter()
@@ -139,6 +156,23 @@ fn curve(line: &Line, x: &Scale, y: &Scale) -> Element {
     };
     let marked = shown.iter().skip(first).step_by(every);
     group.children(marked.map(|(px, py)| line.style.marker(x.at(*px), y.at(*py), 3.6)))
+}
+
+/// The intervals around the points of a curve.
+fn whiskers(line: &Line, x: &Scale, y: &Scale) -> Vec<Element> {
+    let spans = line.points.iter().zip(&line.spans);
+    let whiskers = spans.filter_map(|((px, _), span)| {
+        let (px, [low, high]) = (x.at(*px), (*span)?);
+        let path = format!(
+            "M{0} {2}h6M{1} {2}V{3}M{0} {3}h6",
+            at(px - 3.0),
+            at(px),
+            at(y.at(low)),
+            at(y.at(high))
+        );
+        Some(Element::new("path").class("whisker").with("d", path))
+    });
+    whiskers.collect()
 }
 
 /// The name beside the end of a curve, with a thin line to it where it had to move.

@@ -80,8 +80,11 @@ pub(in super::super) fn point_chart(chart: &PointChart) -> Drawing {
     let wanted: Vec<f64> = chart.dots.iter().map(|dot| y.at(dot.y)).collect();
     for (n, dot) in chart.dots.iter().enumerate() {
         let (px, py) = (x.at(dot.x), wanted[n]);
+        // the first are the largest, so that one that lies on another is seen on it
+        let size = if chart.joined { 4.0 } else { (6.4 - 1.1 * n as f64).max(3.0) };
         // names of points that stand close together are moved apart
         let near: Vec<usize> = (0..chart.dots.len())
+            .filter(|&m| m == n || !chart.dots[m].name.is_empty())
             .filter(|&m| (x.at(chart.dots[m].x) - px).abs() < 90.0)
             .collect();
         let heights: Vec<f64> = near.iter().map(|&m| wanted[m]).collect();
@@ -101,7 +104,7 @@ pub(in super::super) fn point_chart(chart: &PointChart) -> Drawing {
         content.push(
             Element::new("g")
                 .class(dot.style.class())
-                .child(dot.style.marker(px, py, 5.0))
+                .child(dot.style.marker(px, py, size))
                 .child(text),
         );
     }

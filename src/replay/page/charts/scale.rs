@@ -1,5 +1,7 @@
 //! From values to places on paper, and ticks on round values.
 
+use super::super::figures::whole;
+
 /// A linear scale from values to coordinates.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in super::super) struct Scale {
@@ -38,9 +40,28 @@ impl Scale {
         (self.start, self.end)
     }
 
+    /// The step between round values.
+    fn step(&self, count: usize) -> f64 {
+        round_step((self.to - self.from) / count.max(1) as f64)
+    }
+
+    /// [`Self::ticks`] with their texts, in as many decimals as tell neighbours apart.
+    pub(in super::super) fn labelled_ticks(&self, count: usize) -> Vec<(f64, String)> {
+        let step = self.step(count);
+        let decimals = (0..6).find(|n| {
+            let scaled = step * libm::pow(10.0, f64::from(*n));
+            (scaled - scaled.round()).abs() < 1e-6 * scaled
+        });
+        let decimals = decimals.unwrap_or(6) as usize;
+        let ticks = self.ticks(count).into_iter();
+        ticks
+            .map(|tick| (tick, decimal(tick, decimals)))
+            .collect()
+    }
+
     /// Round values inside the scale, about `count` of them.
     pub(in super::super) fn ticks(&self, count: usize) -> Vec<f64> {
-        let step = round_step((self.to - self.from) / count.max(1) as f64);
+        let step = self.step(count);
         let first = (self.from / step - 1e-9).ceil();
         let last = (self.to / step + 1e-9).floor();
         let ticks = (last - first).clamp(0.0, 50.0) as i64;
@@ -49,6 +70,16 @@ impl Scale {
             .map(|tick| if tick.abs() < step * 1e-6 { 0.0 } else { tick })
             .collect()
     }
+}
+
+/// A number with so many decimals and its thousands grouped.
+fn decimal(value: f64, decimals: usize) -> String {
+    let text = format!("{:.decimals$}", value.abs());
+    let (integer, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let integer = integer.parse().map_or_else(|_| integer.to_owned(), whole);
+    let sign = if value < 0.0 { "−" } else { "" };
+    let point = if fraction.is_empty() { "" } else { "." };
+    format!("{sign}{integer}{point}{fraction}")
 }
 
 /// The round number (1, 2, 2.5 or 5 times a power of ten) at or above a step.
@@ -101,6 +132,17 @@ mod tests {
         assert_eq!(round_up(0.0, 4), 1.0);
         assert_eq!(round_span(32.1, 37.4, 4), (32.0, 38.0));
         assert_eq!(round_span(5.0, 5.0, 4).0, 5.0);
+    }
+
+    #[test]
+    fn neighbouring_ticks_have_different_texts() {
+        let texts = |from, to| -> Vec<String> {
+            let ticks = Scale::new(from, to, 0.0, 1.0).labelled_ticks(4);
+            ticks.into_iter().map(|tick| tick.1).collect()
+        };
+        assert_eq!(texts(0.0, 1.0), ["0.00", "0.25", "0.50", "0.75", "1.00"]);
+        assert_eq!(texts(1786.0, 1788.0), ["1,786.0", "1,786.5", "1,787.0", "1,787.5", "1,788.0"]);
+        assert_eq!(texts(-2.0, 2.0), ["−2", "−1", "0", "1", "2"]);
     }
 
     #[test]
