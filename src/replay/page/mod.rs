@@ -23,10 +23,12 @@ mod sketch;
 mod solve_section;
 mod time_section;
 mod timeline;
+mod tune;
 mod wait_section;
 mod write;
 
 pub use account::Account;
 pub use collect::Collected;
-pub use replay_page::replay_page;
+pub use replay_page::{Once, replay_page};
+pub use tune::tune_page;
 pub use write::{PageError, write_page};

@@ -5,7 +5,7 @@ use super::{
     collect::Collected,
     config_section::config_section,
     document::{Section, cards, document, facts},
-    figures::{percent, whole, window},
+    figures::{percent, short, whole, window},
     headline::headline,
     input_section::input_section,
     map_section::map_section,
@@ -15,7 +15,18 @@ use super::{
     time_section::over_time,
     wait_section::wait_curves,
 };
-use crate::replay::{ReplayReport, Scenario, input::InputReport};
+use crate::replay::{Kpis, ReplayReport, Scenario, input::InputReport};
+
+/// A replay of one scenario, for a page.
+#[derive(Debug, Clone, Copy)]
+pub struct Once<'a> {
+    /// What was replayed.
+    pub scenario: &'a Scenario,
+    /// Its figures.
+    pub kpis: &'a [Kpis],
+    /// Its bins.
+    pub collected: &'a Collected,
+}
 
 /// The page of a replay of one scenario: what was replayed, its figures in words, and the charts.
 pub fn replay_page(
@@ -24,7 +35,6 @@ pub fn replay_page(
     collected: &Collected,
     scenario: &Scenario,
 ) -> String {
-    let config = &scenario.config;
     let mut lead = headline(report);
     lead.insert(0, replayed(account, report, scenario));
     let runs = &report.runs;
@@ -43,11 +53,7 @@ pub fn replay_page(
         Section {
             id: "time",
             title: "Time and place",
-            content: vec![cards(
-                [Some(over_time(collected, config, account)), map_section(collected)]
-                    .into_iter()
-                    .flatten(),
-            )],
+            content: vec![time_and_place(account, scenario, collected)],
         },
         Section {
             id: "input",
@@ -55,12 +61,56 @@ pub fn replay_page(
             content: vec![cards(
                 input_section(&report.input)
                     .into_iter()
-                    .chain([config_section(config)]),
+                    .chain([config_section(&scenario.config)]),
             )],
         },
     ];
     let title = format!("Replay of {}", names(&report.input));
     document(&title, account, lead, sections)
+}
+
+fn time_and_place(account: &Account, scenario: &Scenario, collected: &Collected) -> Element {
+    let time = over_time(collected, &scenario.config, account);
+    cards([Some(time), map_section(collected)].into_iter().flatten())
+}
+
+/// The recommended setting of a sweep, replayed once.
+pub(super) fn once_sections(account: &Account, once: &Once<'_>) -> Vec<Section> {
+    let Once {
+        scenario,
+        kpis,
+        collected,
+    } = *once;
+    let config = &scenario.config;
+    let note = format!(
+        "The recommended setting (window {}, longest pickup ETA {} s, age weight {}) with {} cars replayed once under seed {}, every request at its recorded time, so its figures are near those above but not the same.",
+        window(config.window_ms.get()),
+        short(config.max_pickup_eta_s),
+        short(config.age_weight),
+        whole(scenario.drivers.len() as u64),
+        scenario.seed
+    );
+    let charts = [
+        Some(cost_bars(kpis)),
+        Some(wait_curves(collected, kpis)),
+        solve_times(collected, kpis),
+    ];
+    vec![
+        Section {
+            id: "once",
+            title: "The recommended setting",
+            content: vec![
+                of_text("p", note).class("note"),
+                figures_table(kpis),
+                cards(charts.into_iter().flatten()),
+            ],
+        },
+        Section {
+            id: "time",
+            title: "Time and place",
+            content: vec![time_and_place(account, scenario, collected)],
+        },
+    ]
 }
 
 fn replayed(account: &Account, report: &ReplayReport, scenario: &Scenario) -> Element {
