@@ -88,8 +88,8 @@ impl Measure {
 }
 
 impl Atlas {
-    /// Chooses the finest cells of which not too many are needed, and classes that hold about as
-    /// many cells each, the same for every run.
+    /// Chooses the finest cells of which not too many are needed, and classes that are the same for
+    /// every run.
     pub(super) fn of(collected: &Collected) -> Option<Self> {
         let finest = collected.cells.first()?.cell.resolution();
         let mut cells = collected.cells.clone();
@@ -110,7 +110,12 @@ impl Atlas {
             let runs = if measure == Measure::Demand { 1 } else { runs };
             let values = (0..runs)
                 .flat_map(|run| cells.iter().filter_map(move |cell| measure.of(cell, run)));
-            (measure, class_breaks(values.collect()))
+            let breaks = if measure == Measure::Demand {
+                steps_of_four(values.fold(0.0, f64::max))
+            } else {
+                class_breaks(values.collect())
+            };
+            (measure, breaks)
         });
         Some(Self {
             resolution,
@@ -123,8 +128,23 @@ impl Atlas {
     /// The class of a value, from 1; more is higher.
     pub(super) fn class_of(&self, measure: Measure, value: f64) -> usize {
         let breaks = self.breaks.get(&measure);
-        1 + breaks.map_or(0, |breaks| breaks.iter().filter(|end| value >= **end).count())
+        1 + breaks.map_or(0, |breaks| {
+            breaks.iter().filter(|end| value >= **end).count()
+        })
     }
+}
+
+/// Upper ends of classes that each reach four times further: demand falls off like that from the
+/// middle of a city outwards.
+fn steps_of_four(most: f64) -> Vec<f64> {
+    let mut breaks = Vec::new();
+    for n in (1..CLASSES).rev() {
+        let end = two_digits(most / libm::pow(4.0, n as f64));
+        if end >= 2.0 {
+            breaks.push(end);
+        }
+    }
+    breaks
 }
 
 /// Upper ends of classes that hold about as many values each, on round values.
@@ -178,7 +198,9 @@ fn coarsened(cells: &[CellBins], resolution: Resolution) -> Vec<CellBins> {
 
 /// The cells within the edges of the map, and the requests beyond them.
 fn within_edges(cells: Vec<CellBins>) -> (Vec<CellBins>, u64) {
-    let middle = cells.first().map_or(0.0, |bins| LatLng::from(bins.cell).lng());
+    let middle = cells
+        .first()
+        .map_or(0.0, |bins| LatLng::from(bins.cell).lng());
     let span = |coordinate: &dyn Fn(LatLng) -> f64| {
         let mut places: Vec<(f64, u32)> = cells
             .iter()
@@ -221,6 +243,8 @@ mod tests {
         assert_eq!(class_breaks(values), [200.0, 400.0, 600.0, 800.0]);
         assert_eq!(class_breaks(vec![7.0; 9]), Vec::<f64>::new());
         assert_eq!(class_breaks(vec![]), Vec::<f64>::new());
+        assert_eq!(steps_of_four(2199.0), [8.6, 34.0, 140.0, 550.0]);
+        assert_eq!(steps_of_four(20.0), [5.0]);
         let mostly_zero = [vec![0.0; 50], vec![12.34; 50]].concat();
         assert_eq!(class_breaks(mostly_zero), [12.0]);
     }

@@ -10,7 +10,8 @@ use crate::config::RegionConfig;
 
 /// Every setting with its value; those that are not the default first.
 pub(super) fn config_section(config: &RegionConfig) -> Element {
-    let (changed, defaults): (Vec<_>, Vec<_>) = rows(config).into_iter().partition(|row| row[1] != row[2]);
+    let (changed, defaults): (Vec<_>, Vec<_>) =
+        rows(config).into_iter().partition(|row| row[1] != row[2]);
     let columns = || {
         vec![
             Column::text("Setting"),
@@ -26,7 +27,8 @@ pub(super) fn config_section(config: &RegionConfig) -> Element {
             columns: columns(),
             rows: changed,
         };
-        card.child(of_text("h3", "Not the default")).child(table.element())
+        card.child(of_text("h3", "Not the default"))
+            .child(table.element())
     };
     let table = Table {
         columns: columns(),
@@ -47,7 +49,9 @@ fn rows(config: &RegionConfig) -> Vec<Vec<String>> {
         return Vec::new();
     };
     let rows = values.iter().map(|(name, value)| {
-        let default = defaults.get(name).map_or_else(String::new, ToString::to_string);
+        let default = defaults
+            .get(name)
+            .map_or_else(String::new, ToString::to_string);
         vec![name.clone(), value.to_string(), default]
     });
     rows.collect()

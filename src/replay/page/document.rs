@@ -21,9 +21,16 @@ pub(super) struct Section {
 }
 
 /// The whole page.
-pub(super) fn document(title: &str, account: &Account, lead: Vec<Element>, sections: Vec<Section>) -> String {
+pub(super) fn document(
+    title: &str,
+    account: &Account,
+    lead: Vec<Element>,
+    sections: Vec<Section>,
+) -> String {
     let meta = |name: &'static str, content: &str| {
-        Element::new("meta").with("name", name).with("content", content)
+        Element::new("meta")
+            .with("name", name)
+            .with("content", content)
     };
     let head = Element::new("head")
         .child(Element::new("meta").with("charset", "utf-8"))

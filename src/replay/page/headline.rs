@@ -72,7 +72,9 @@ fn baseline(policy: Policy) -> &'static str {
     match policy {
         Policy::Batch => "each window as a whole",
         Policy::GreedyEdge => "the same windows, cheapest pair first: the strongest simple rule",
-        Policy::Greedy => "the same windows, oldest request first: the fallback, and a weak baseline",
+        Policy::Greedy => {
+            "the same windows, oldest request first: the fallback, and a weak baseline"
+        }
         Policy::GreedyNow => "no window, oldest request first at every arrival and release",
     }
 }
@@ -88,9 +90,15 @@ fn verdict(gain: &Gain) -> String {
             if cost_pct < 0.0 { "higher" } else { "lower" },
         )
     } else if cost_pct > 0.0 {
-        format!("batch is better; its rider cost is {} % lower", short(cost_pct))
+        format!(
+            "batch is better; its rider cost is {} % lower",
+            short(cost_pct)
+        )
     } else {
-        format!("batch is worse; its rider cost is {} % higher", short(-cost_pct))
+        format!(
+            "batch is worse; its rider cost is {} % higher",
+            short(-cost_pct)
+        )
     };
     if let Some(points) = gain.match_rate_pts {
         text.push_str(&format!(
@@ -132,7 +140,10 @@ mod tests {
 
     #[test]
     fn a_small_difference_is_called_none_and_a_loss_a_loss() {
-        assert!(verdict(&gain(0.3)).starts_with("practically no difference; batch’s rider cost is 0.3 % lower"));
+        assert!(
+            verdict(&gain(0.3))
+                .starts_with("practically no difference; batch’s rider cost is 0.3 % lower")
+        );
         assert!(verdict(&gain(-0.3)).contains("0.3 % higher"));
         assert!(verdict(&gain(-2.3)).starts_with("batch is worse; its rider cost is 2.3 % higher"));
         assert_eq!(

@@ -15,7 +15,8 @@ pub(super) fn input_section(input: &InputReport) -> Vec<Element> {
 
 /// Rows left out, by reason.
 fn dirt(input: &InputReport) -> Element {
-    let share = |rows: u64| percent((input.rows_read > 0).then(|| rows as f64 / input.rows_read as f64));
+    let share =
+        |rows: u64| percent((input.rows_read > 0).then(|| rows as f64 / input.rows_read as f64));
     let says = format!(
         "{} rows read, {} used, {} ({}) left out. Every row is used or counted under exactly one reason.",
         whole(input.rows_read),
@@ -112,7 +113,10 @@ fn reading(input: &InputReport) -> Element {
             ),
         ),
     ]);
-    let notes = input.notes.iter().map(|note| of_text("p", note).class("note"));
+    let notes = input
+        .notes
+        .iter()
+        .map(|note| of_text("p", note).class("note"));
     Element::new("div")
         .class("card")
         .child(of_text("h3", "How it was read"))

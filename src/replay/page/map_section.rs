@@ -17,7 +17,7 @@ pub(super) fn map_section(collected: &Collected) -> Option<Element> {
     let atlas = Atlas::of(collected)?;
     let area_km2 = atlas.resolution.area_km2();
     let mut says = format!(
-        "{} H3 cells of resolution {}, {} km² each. Every colour class holds about as many cells, and the classes are the same for every rule.",
+        "{} H3 cells of resolution {}, {} km² each. Demand is coloured in steps of four times; the classes of the other two hold about as many cells each and are the same for every rule.",
         atlas.cells.len(),
         atlas.resolution,
         short(area_km2),
@@ -31,7 +31,10 @@ pub(super) fn map_section(collected: &Collected) -> Option<Element> {
     let caption = Element::new("figcaption")
         .child(of_text("h3", "Where riders ask and where they are lost"))
         .child(of_text("p", says));
-    let description = format!("Hexagons coloured by class. {}", in_words(&atlas, collected));
+    let description = format!(
+        "Hexagons coloured by class. {}",
+        in_words(&atlas, collected)
+    );
     let drawing = charts::hexmap(&atlas, collected, &description);
     let stage = Element::new("div")
         .class("stage")
@@ -40,7 +43,7 @@ pub(super) fn map_section(collected: &Collected) -> Option<Element> {
         .children(Measure::ALL.into_iter().flat_map(|measure| {
             let runs = 0..charts::runs_of(measure, collected);
             let atlas = &atlas;
-            runs.map(move |run| highest(atlas, collected, measure, run))
+            runs.map(move |run| highest(atlas, measure, run))
         }));
     let figure = Element::new("figure")
         .class("card map")
@@ -106,25 +109,23 @@ fn key(atlas: &Atlas, measure: Measure) -> Element {
         let swatch = Element::new("span").class("swatch hatched");
         list = list.child(Element::new("li").child(swatch).text(charts::few_text()));
     }
-    let unit = of_text("p", measure.unit())
-        .class(format_args!("unit on-{}", measure.letter()));
+    let unit = of_text("p", measure.unit()).class(format_args!("unit on-{}", measure.letter()));
     Element::new("div").child(unit).child(list)
 }
 
 /// The numbered cells in words.
-fn highest(atlas: &Atlas, collected: &Collected, measure: Measure, run: usize) -> Element {
+fn highest(atlas: &Atlas, measure: Measure, run: usize) -> Element {
     let items = charts::highest(atlas, measure, run)
         .into_iter()
         .map(|(bins, value)| {
-            let of = format!(" of {} requests", whole(u64::from(bins.requests)));
+            let of = format!(", {} requests", whole(u64::from(bins.requests)));
             let text = match measure {
                 Measure::Demand => format!("{} requests", short(value)),
                 Measure::Unserved => format!("{} %{of}", short(value)),
-                Measure::Pickup => format!("{} s,{of}", short(value)),
+                Measure::Pickup => format!("{} s{of}", short(value)),
             };
             of_text("li", format_args!("{}: {text}", charts::place_text(bins)))
         });
-    let _ = collected;
     Element::new("ol")
         .class(format_args!("highest on-{}", charts::layer(measure, run)))
         .children(items)
@@ -145,10 +146,7 @@ fn in_words(atlas: &Atlas, collected: &Collected) -> String {
 }
 
 fn table(atlas: &Atlas, collected: &Collected) -> Table {
-    let mut columns = vec![
-        Column::text("Cell around"),
-        Column::figure("Requests"),
-    ];
+    let mut columns = vec![Column::text("Cell around"), Column::figure("Requests")];
     for run in &collected.runs {
         columns.push(Column::figure(format!("{} unserved", run.policy)));
         columns.push(Column::figure(format!("{} pickup", run.policy)));
@@ -161,7 +159,9 @@ fn table(atlas: &Atlas, collected: &Collected) -> Table {
             let figure = |measure: Measure, unit: &str| {
                 measure
                     .of(bins, run)
-                    .map_or_else(super::figures::dash, |value| format!("{} {unit}", short(value)))
+                    .map_or_else(super::figures::dash, |value| {
+                        format!("{} {unit}", short(value))
+                    })
             };
             row.push(figure(Measure::Unserved, "%"));
             row.push(figure(Measure::Pickup, "s"));

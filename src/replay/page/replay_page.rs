@@ -119,16 +119,28 @@ fn replayed(account: &Account, report: &ReplayReport, scenario: &Scenario) -> El
     let drivers = report.runs.first().map_or(0, |kpis| kpis.drivers);
     let used = (input.rows_read > 0).then(|| input.rows_used as f64 / input.rows_read as f64);
     let mut list = vec![
-        ("Demand", format!("{} requests, {} of the rows read", whole(requests as u64), percent(used))),
+        (
+            "Demand",
+            format!(
+                "{} requests, {} of the rows read",
+                whole(requests as u64),
+                percent(used)
+            ),
+        ),
         ("Span", account.span(input.from_ms, input.to_ms)),
-        ("Cars", format!("{}, {}", whole(drivers as u64), account.fleet)),
+        (
+            "Cars",
+            format!("{}, {}", whole(drivers as u64), account.fleet),
+        ),
         ("Window", window(scenario.config.window_ms.get())),
         ("Seed", scenario.seed.to_string()),
     ];
     let behaviour = scenario.behaviour;
     list.push(("Riders give up", told(behaviour.patience)));
     list.push(("Drivers decline", told(behaviour.acceptance)));
-    Element::new("div").child(facts(list)).child(command(account))
+    Element::new("div")
+        .child(facts(list))
+        .child(command(account))
 }
 
 fn told(behaviour: Option<impl ToString>) -> String {

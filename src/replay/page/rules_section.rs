@@ -37,7 +37,10 @@ pub(super) fn figures_table(runs: &[Kpis]) -> Element {
         "Pickup and wait are those of served riders: a rule that loses the far ones looks good in them. Compare by rider cost. Empty km: share of all kilometres. On trips: share of the drivers’ time.",
     )
     .class("note");
-    Element::new("div").class("card wide").child(table).child(note)
+    Element::new("div")
+        .class("card wide")
+        .child(table)
+        .child(note)
 }
 
 /// What the rider cost is made of.

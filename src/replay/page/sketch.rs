@@ -65,7 +65,9 @@ impl Sketch {
             let next = sum + f64::from(count);
             if count > 0 && next >= wanted {
                 let (low, high) = edges(bin);
-                return Some(low + (high - low) * ((wanted - sum) / f64::from(count)).clamp(0.0, 1.0));
+                return Some(
+                    low + (high - low) * ((wanted - sum) / f64::from(count)).clamp(0.0, 1.0),
+                );
             }
             sum = next;
         }

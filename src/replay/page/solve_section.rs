@@ -10,7 +10,10 @@ use crate::replay::{Kpis, Policy};
 
 /// The distribution of solve times; nothing where nothing was solved.
 pub(super) fn solve_times(collected: &Collected, kpis: &[Kpis]) -> Option<Element> {
-    let run = collected.runs.iter().find(|run| run.policy == Policy::Batch)?;
+    let run = collected
+        .runs
+        .iter()
+        .find(|run| run.policy == Policy::Batch)?;
     let kpis = kpis.iter().find(|kpis| kpis.is_of(Policy::Batch))?;
     let times = kpis.solve_ms;
     let (p50, p99, max) = (times.p50?, times.p99?, times.max?);
@@ -35,7 +38,10 @@ pub(super) fn solve_times(collected: &Collected, kpis: &[Kpis]) -> Option<Elemen
     });
     let quantiles = [0.5, 0.9, 0.95, 0.99, 0.999].map(|q| {
         let value = run.solve_ms.quantile(q).unwrap_or(0.0);
-        vec![format!("{} %", short(100.0 * q)), format!("{} ms", short(value))]
+        vec![
+            format!("{} %", short(100.0 * q)),
+            format!("{} ms", short(value)),
+        ]
     });
     let mut rows = quantiles.to_vec();
     rows.push(vec!["all".into(), format!("{} ms", short(max))]);
@@ -54,7 +60,10 @@ pub(super) fn solve_times(collected: &Collected, kpis: &[Kpis]) -> Option<Elemen
         key: None,
         drawings: vec![drawing],
         table: Table {
-            columns: vec![Column::text("Share of windows"), Column::figure("Solved within")],
+            columns: vec![
+                Column::text("Share of windows"),
+                Column::figure("Solved within"),
+            ],
             rows,
         },
     }))

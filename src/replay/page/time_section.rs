@@ -2,7 +2,7 @@
 
 use super::{
     account::Account,
-    charts::{Column, Figure, Line, LineChart, Style, Table, figure, line_chart, last_values},
+    charts::{Column, Figure, Line, LineChart, Style, Table, figure, last_values, line_chart},
     collect::{Collected, RunBins, TimeBin},
     figures::{short, whole},
     markup::Element,
@@ -16,7 +16,11 @@ const FEW: u32 = 10;
 const TABLE_ROWS: usize = 48;
 
 /// Three charts over the same axis.
-pub(super) fn over_time(collected: &Collected, config: &RegionConfig, account: &Account) -> Element {
+pub(super) fn over_time(
+    collected: &Collected,
+    config: &RegionConfig,
+    account: &Account,
+) -> Element {
     let timeline = &collected.timeline;
     let (step, ticks) = (timeline.step_text(), timeline.ticks(&account.tz, 5));
     let chart = |title: &str, y_unit: String, y: Option<(f64, f64)>, lines: Vec<Line>, height| {
@@ -29,6 +33,7 @@ pub(super) fn over_time(collected: &Collected, config: &RegionConfig, account: &
             x: (0.0, timeline.bins() as f64),
             x_ticks: Some(ticks.clone()),
             y,
+            beyond: Vec::new(),
             band: None,
             height,
             lines,
@@ -59,14 +64,34 @@ pub(super) fn over_time(collected: &Collected, config: &RegionConfig, account: &
         (requests >= FEW).then(|| empty_pct(&run.times[bin], speed_kmh))?
     });
     let drawings = vec![
-        chart("Requests over time", format!("requests a {step}"), None, vec![demand], 90.0),
-        chart("Match rate over time", "% of requests served".into(), Some((0.0, 100.0)), rates.clone(), 130.0),
-        chart("Empty driving over time", "empty km, % of all km".into(), None, empty.clone(), 130.0),
+        chart(
+            "Requests over time",
+            format!("requests a {step}"),
+            None,
+            vec![demand],
+            90.0,
+        ),
+        chart(
+            "Match rate over time",
+            "% of requests served".into(),
+            Some((0.0, 100.0)),
+            rates.clone(),
+            130.0,
+        ),
+        chart(
+            "Empty driving over time",
+            "empty km, % of all km".into(),
+            None,
+            empty.clone(),
+            130.0,
+        ),
     ];
     figure(Figure {
         id: "time-charts".into(),
         title: "Demand, riders served and empty driving".into(),
-        says: format!("By the {step} in which riders asked. Empty kilometres belong to the request they were driven for. After the last request nobody asks any more, which flatters the last few."),
+        says: format!(
+            "By the {step} in which riders asked. Empty kilometres belong to the request they were driven for. After the last request nobody asks any more, which flatters the last few."
+        ),
         key: None,
         drawings,
         table: table(collected, &rates, &empty, account),
@@ -83,7 +108,7 @@ fn curves(collected: &Collected, value: impl Fn(&RunBins, usize, u32) -> Option<
                 .map(|(bin, requests)| (Timeline::middle(bin), value(run, bin, *requests)))
                 .collect(),
             spans: Vec::new(),
-        every_marker: false,
+            every_marker: false,
         }
     });
     lines.collect()

@@ -7,7 +7,9 @@ use crate::domain::{DurationMs, UnixMs};
 const MINUTE_MS: i64 = 60_000;
 
 /// Lengths that people divide a day into, in minutes; then whole weeks.
-const STEPS_MIN: [i64; 14] = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10_080];
+const STEPS_MIN: [i64; 14] = [
+    1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10_080,
+];
 
 /// More bins than this would draw noise.
 const MOST_BINS: i64 = 128;
@@ -158,7 +160,10 @@ mod tests {
             (20_000 * 24 * HOUR_MS, 1_000_000, "23 weeks", 125),
         ] {
             let timeline = timeline(span_ms, requests);
-            assert_eq!((timeline.step_text().as_str(), timeline.bins()), (step, bins));
+            assert_eq!(
+                (timeline.step_text().as_str(), timeline.bins()),
+                (step, bins)
+            );
             let last = UnixMs::new(7 + span_ms);
             assert!(timeline.bin_of(last) < bins);
             assert!(timeline.start(timeline.bin_of(last)) <= last);

@@ -52,6 +52,7 @@ pub(super) fn wait_curves(collected: &Collected, kpis: &[Kpis]) -> Element {
         x: (0.0, end),
         x_ticks: None,
         y: Some((0.0, 100.0)),
+        beyond: Vec::new(),
         band: None,
         height: 190.0,
         lines,
@@ -70,7 +71,8 @@ pub(super) fn wait_curves(collected: &Collected, kpis: &[Kpis]) -> Element {
 fn table(runs: &[RunBins], kpis: &[Kpis], all: f64) -> Table {
     let shares = [0.25, 0.5, 0.75, 0.9, 0.95];
     let mut columns = vec![Column::text("Rule")];
-    columns.extend(shares.map(|share| Column::figure(format!("{} % have it within", 100.0 * share))));
+    columns
+        .extend(shares.map(|share| Column::figure(format!("{} % have it within", 100.0 * share))));
     columns.push(Column::figure("Mean of the served"));
     let rows = runs.iter().zip(kpis).map(|(run, kpis)| {
         let served = run.wait_s.total() as f64;

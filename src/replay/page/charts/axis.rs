@@ -44,14 +44,12 @@ pub(super) fn horizontal(
         .class("axis")
         .child(line(left, y, right, y).class("base"));
     for (x, label) in ticks {
-        axis = axis
-            .child(line(*x, y, *x, y + 4.0).class("base"))
-            .child(
-                of_text("text", label)
-                    .with("x", at(*x))
-                    .with("y", at(y + 4.0 + LINE - 2.0))
-                    .class("middle"),
-            );
+        axis = axis.child(line(*x, y, *x, y + 4.0).class("base")).child(
+            of_text("text", label)
+                .with("x", at(*x))
+                .with("y", at(y + 4.0 + LINE - 2.0))
+                .class("middle"),
+        );
     }
     axis.child(
         of_text("text", unit)
@@ -64,9 +62,7 @@ pub(super) fn horizontal(
 /// The ticks of a linear scale.
 pub(super) fn round_ticks(scale: &Scale, count: usize) -> Vec<(f64, String)> {
     let ticks = scale.labelled_ticks(count).into_iter();
-    ticks
-        .map(|(tick, label)| (scale.at(tick), label))
-        .collect()
+    ticks.map(|(tick, label)| (scale.at(tick), label)).collect()
 }
 
 /// A straight line.

@@ -45,10 +45,7 @@ impl Projection {
             (low, high)
         };
         let (lats, lngs) = (span(|c| c.0), span(|c| c.1));
-        let middle = (
-            f64::midpoint(lats.0, lats.1),
-            f64::midpoint(lngs.0, lngs.1),
-        );
+        let middle = (f64::midpoint(lats.0, lats.1), f64::midpoint(lngs.0, lngs.1));
         let shrink = libm::cos(middle.0.to_radians()).max(0.01);
         let (tall, wide) = (
             (lats.1 - lats.0).max(1e-6),
@@ -124,7 +121,11 @@ pub(in super::super) fn layer(measure: Measure, run: usize) -> String {
 }
 
 /// The cells with the highest values of a measure, the highest first.
-pub(in super::super) fn highest(atlas: &Atlas, measure: Measure, run: usize) -> Vec<(&CellBins, f64)> {
+pub(in super::super) fn highest(
+    atlas: &Atlas,
+    measure: Measure,
+    run: usize,
+) -> Vec<(&CellBins, f64)> {
     let mut values: Vec<(&CellBins, f64)> = atlas
         .cells
         .iter()
@@ -174,7 +175,11 @@ fn outline(bins: &CellBins, projection: &Projection) -> String {
 }
 
 fn tip(bins: &CellBins, collected: &Collected) -> String {
-    let mut tip = format!("{}: {} requests", place_text(bins), whole(u64::from(bins.requests)));
+    let mut tip = format!(
+        "{}: {} requests",
+        place_text(bins),
+        whole(u64::from(bins.requests))
+    );
     for (n, run) in collected.runs.iter().enumerate() {
         let said = |measure: Measure| measure.of(bins, n).map(short);
         let unserved = said(Measure::Unserved).map(|value| format!("{value} % unserved"));
@@ -232,17 +237,16 @@ fn hatching() -> Element {
 fn ruler(projection: &Projection) -> Element {
     let most_km = 90.0 / projection.units_a_km();
     let step = round_step(most_km / 2.0);
-    let km = if step * 2.0 <= most_km { step * 2.0 } else { step };
+    let km = if step * 2.0 <= most_km {
+        step * 2.0
+    } else {
+        step
+    };
     let length = km * projection.units_a_km();
     let y = projection.height + 10.0;
     let bar = Element::new("path").class("ruler").with(
         "d",
-        format_args!(
-            "M{} {}v5h{}v-5",
-            MARGIN,
-            at(y - 5.0),
-            at(length)
-        ),
+        format_args!("M{} {}v5h{}v-5", MARGIN, at(y - 5.0), at(length)),
     );
     let text = of_text("text", format_args!("{} km, north is up", short(km)))
         .with("x", at(MARGIN + length + 8.0))

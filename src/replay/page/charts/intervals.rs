@@ -14,10 +14,8 @@ use super::{
 /// A difference.
 #[derive(Debug, Clone, PartialEq)]
 pub(in super::super) struct Difference {
-    /// What is compared.
+    /// What is compared, and what the comparison says.
     pub(in super::super) name: String,
-    /// What the comparison says.
-    pub(in super::super) verdict: String,
     /// The difference.
     pub(in super::super) value: f64,
     /// Its interval, where there is one.
@@ -52,10 +50,10 @@ pub(in super::super) fn intervals(
     let zero = x.at(0.0);
     let grid = ticks
         .iter()
-        .map(|(tick, _)| axis::line(*tick, TOP, *tick, bottom).class("grid"));
+        .map(|(tick, _)| axis::line(*tick, TOP + LINE + 2.0, *tick, bottom).class("grid"));
     let mut content = vec![
         Element::new("g").class("axis").children(grid),
-        axis::line(zero, TOP, zero, bottom).class("mark-line"),
+        axis::line(zero, TOP + LINE + 2.0, zero, bottom).class("mark-line"),
     ];
     for (n, one) in differences.iter().enumerate() {
         let top = TOP + ROW * n as f64;
@@ -64,10 +62,6 @@ pub(in super::super) fn intervals(
             .with("x", at(LEFT))
             .with("y", at(top + LINE - 2.0))
             .class("strong");
-        let verdict = of_text("text", &one.verdict)
-            .with("x", at(RIGHT))
-            .with("y", at(top + LINE - 2.0))
-            .class("end");
         let mut group = Element::new("g").class(one.style.class());
         if let Some([low, high]) = one.interval {
             let path = format!(
@@ -79,7 +73,7 @@ pub(in super::super) fn intervals(
             group = group.child(Element::new("path").class("whisker").with("d", path));
         }
         group = group.child(one.style.marker(x.at(one.value), y, 4.4));
-        content.extend([name, verdict, group]);
+        content.extend([name, group]);
     }
     content.push(axis::horizontal(&ticks, (LEFT, RIGHT), bottom, unit));
     Drawing {

@@ -44,6 +44,8 @@ pub(in super::super) struct LineChart {
     pub(in super::super) x_ticks: Option<Vec<(f64, String)>>,
     /// Span of the vertical axis; from zero to a round value where there is none.
     pub(in super::super) y: Option<(f64, f64)>,
+    /// What lies outside the frame, said at its top.
+    pub(in super::super) beyond: Vec<(Style, String)>,
     /// Values that count as none, shaded.
     pub(in super::super) band: Option<(f64, f64)>,
     /// Height of the frame.
@@ -57,15 +59,15 @@ const LEFT: f64 = 44.0;
 /// Room for the unit above it.
 const TOP: f64 = 26.0;
 /// Average width of a letter.
-const LETTER: f64 = 6.3;
+const LETTER: f64 = 7.0;
 /// Markers on a curve that does not have one on every point.
 const MARKERS: usize = 5;
 
 /// Draws curves.
 pub(in super::super) fn line_chart(chart: &LineChart) -> Drawing {
     let longest = chart.lines.iter().map(|l| l.name.chars().count()).max();
-    // names longer than a third of the drawing would leave no room for the curves
-    let names = (longest.unwrap_or(0) as f64 * LETTER + 20.0).min(WIDTH / 3.0);
+    // names longer than this would leave no room for the curves
+    let names = (longest.unwrap_or(0) as f64 * LETTER + 20.0).min(0.38 * WIDTH);
     let (left, right, bottom) = (LEFT, WIDTH - names, TOP + chart.height);
     let x = Scale::new(chart.x.0, chart.x.1, left, right);
     let y_span = chart.y.unwrap_or_else(|| {
@@ -100,7 +102,11 @@ pub(in super::super) fn line_chart(chart: &LineChart) -> Drawing {
         .lines
         .iter()
         .map(|line| {
-            let last = line.points.iter().rev().find_map(|(px, py)| Some((*px, (*py)?)));
+            let last = line
+                .points
+                .iter()
+                .rev()
+                .find_map(|(px, py)| Some((*px, (*py)?)));
             last.map_or((right, bottom), |(px, py)| (x.at(px), y.at(py)))
         })
         .collect();
@@ -110,6 +116,13 @@ pub(in super::super) fn line_chart(chart: &LineChart) -> Drawing {
     for ((line, end), place) in chart.lines.iter().zip(&ends).zip(&places) {
         content.push(curve(line, &x, &y));
         content.push(name(line, *end, right, *place));
+    }
+    for (n, (style, text)) in chart.beyond.iter().enumerate() {
+        let text = of_text("text", text)
+            .with("x", at(right))
+            .with("y", at(TOP + 12.0 + LINE * n as f64))
+            .class("name end");
+        content.push(Element::new("g").class(style.class()).child(text));
     }
     Drawing {
         height: bottom + 4.0 + 2.0 * LINE + 6.0,

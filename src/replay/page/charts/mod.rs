@@ -23,5 +23,5 @@ pub(super) use intervals::{Difference, intervals};
 pub(super) use lines::{Line, LineChart, last_values, line_chart};
 pub(super) use plot::{Column, Drawing, Figure, Table, behind, figure, svg};
 pub(super) use points::{Dot, PointChart, point_chart};
-pub(super) use series::Style;
 pub(super) use scale::{round_span, round_up};
+pub(super) use series::Style;

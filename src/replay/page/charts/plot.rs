@@ -111,8 +111,12 @@ pub(in super::super) fn figure(figure: Figure) -> Element {
                 .child(of_text("p", &figure.says)),
         )
         .children(figure.key);
+    let is_bare = figure.drawings.is_empty();
     for (n, drawing) in figure.drawings.into_iter().enumerate() {
         element = element.child(svg(&format!("{}-{n}", figure.id), drawing));
+    }
+    if is_bare {
+        return element.child(figure.table.element());
     }
     element.child(behind(&figure.table))
 }
@@ -123,7 +127,10 @@ pub(in super::super) fn svg(id: &str, drawing: Drawing) -> Element {
     Element::new("svg")
         .with("xmlns", "http://www.w3.org/2000/svg")
         .with("role", "img")
-        .with("aria-labelledby", format_args!("{title_id} {description_id}"))
+        .with(
+            "aria-labelledby",
+            format_args!("{title_id} {description_id}"),
+        )
         .with(
             "viewBox",
             format_args!("0 0 {WIDTH} {}", super::super::figures::at(drawing.height)),

@@ -77,14 +77,17 @@ pub(in super::super) fn point_chart(chart: &PointChart) -> Drawing {
     if chart.joined {
         content.extend(joins(chart, &x, &y));
     }
+    if chart.joined {
+        content.extend(joined_dots(chart, &x, &y));
+        return drawing(chart, bottom, content);
+    }
     let wanted: Vec<f64> = chart.dots.iter().map(|dot| y.at(dot.y)).collect();
     for (n, dot) in chart.dots.iter().enumerate() {
         let (px, py) = (x.at(dot.x), wanted[n]);
         // the first are the largest, so that one that lies on another is seen on it
-        let size = if chart.joined { 4.0 } else { (6.4 - 1.1 * n as f64).max(3.0) };
+        let size = (6.4 - 1.1 * n as f64).max(3.0);
         // names of points that stand close together are moved apart
         let near: Vec<usize> = (0..chart.dots.len())
-            .filter(|&m| m == n || !chart.dots[m].name.is_empty())
             .filter(|&m| (x.at(chart.dots[m].x) - px).abs() < 90.0)
             .collect();
         let heights: Vec<f64> = near.iter().map(|&m| wanted[m]).collect();
@@ -108,12 +111,43 @@ pub(in super::super) fn point_chart(chart: &PointChart) -> Drawing {
                 .child(text),
         );
     }
+    drawing(chart, bottom, content)
+}
+
+fn drawing(chart: &PointChart, bottom: f64, content: Vec<Element>) -> Drawing {
     Drawing {
         height: bottom + 4.0 + 2.0 * LINE + 6.0,
         title: chart.title.clone(),
         description: chart.description.clone(),
         content,
     }
+}
+
+/// Points on their joins, names above them where there is room.
+fn joined_dots(chart: &PointChart, x: &Scale, y: &Scale) -> Vec<Element> {
+    let mut named: Vec<(f64, f64, f64)> = Vec::new();
+    let dots = chart.dots.iter().map(|dot| {
+        let (px, py) = (x.at(dot.x), y.at(dot.y));
+        let marker = dot.style.marker(px, py, 4.0);
+        let group = Element::new("g").class(dot.style.class()).child(marker);
+        let width = dot.name.chars().count() as f64 * 7.0;
+        let tx = px.clamp(LEFT + width / 2.0, (WIDTH - width / 2.0).max(LEFT));
+        let free = |ty: f64| {
+            named.iter().all(|(nx, ny, nw)| {
+                (nx - tx).abs() > f64::midpoint(*nw, width) || (ny - ty).abs() > LINE - 2.0
+            })
+        };
+        let Some(ty) = [py - 8.0, py + 18.0].into_iter().find(|ty| free(*ty)) else {
+            return group;
+        };
+        named.push((tx, ty, width));
+        let text = of_text("text", &dot.name)
+            .with("x", at(tx))
+            .with("y", at(ty))
+            .class("name middle");
+        group.child(text)
+    });
+    dots.collect()
 }
 
 fn joins(chart: &PointChart, x: &Scale, y: &Scale) -> Vec<Element> {

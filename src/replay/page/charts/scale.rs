@@ -54,9 +54,7 @@ impl Scale {
         });
         let decimals = decimals.unwrap_or(6) as usize;
         let ticks = self.ticks(count).into_iter();
-        ticks
-            .map(|tick| (tick, decimal(tick, decimals)))
-            .collect()
+        ticks.map(|tick| (tick, decimal(tick, decimals))).collect()
     }
 
     /// Round values inside the scale, about `count` of them.
@@ -99,8 +97,7 @@ pub(in super::super) fn round_up(value: f64, count: usize) -> f64 {
     if !(value > 0.0 && value.is_finite()) {
         return 1.0;
     }
-    let step = round_step(value / count.max(1) as f64);
-    (value / step - 1e-9).ceil() * step
+    round_span(0.0, value, count).1
 }
 
 /// The greatest round value at or below `value`, in the steps that lead from it to `to`.
@@ -108,11 +105,17 @@ pub(in super::super) fn round_span(from: f64, to: f64, count: usize) -> (f64, f6
     if !(from.is_finite() && to.is_finite()) || to < from {
         return (0.0, 1.0);
     }
-    let span = (to - from).max(from.abs() * 1e-3).max(1e-6);
-    let step = round_step(span / count.max(1) as f64);
-    let low = (from / step + 1e-9).floor() * step;
-    let high = (to / step - 1e-9).ceil() * step;
-    (low, if high > low { high } else { low + step })
+    let mut span = (to - from).max(from.abs() * 1e-3).max(1e-6);
+    // rounding widens the span, which may call for longer steps: ticks then end at its ends
+    loop {
+        let step = round_step(span / count.max(1) as f64);
+        let low = (from / step + 1e-9).floor() * step;
+        let high = ((to / step - 1e-9).ceil() * step).max(low + step);
+        if round_step((high - low) / count.max(1) as f64) <= step * (1.0 + 1e-9) {
+            return (low, high);
+        }
+        span = high - low;
+    }
 }
 
 #[cfg(test)]
@@ -131,6 +134,7 @@ mod tests {
         assert_eq!(round_up(1043.0, 4), 1500.0);
         assert_eq!(round_up(0.0, 4), 1.0);
         assert_eq!(round_span(32.1, 37.4, 4), (32.0, 38.0));
+        assert_eq!(round_span(-57.0, 40.0, 4), (-100.0, 50.0));
         assert_eq!(round_span(5.0, 5.0, 4).0, 5.0);
     }
 
@@ -141,7 +145,10 @@ mod tests {
             ticks.into_iter().map(|tick| tick.1).collect()
         };
         assert_eq!(texts(0.0, 1.0), ["0.00", "0.25", "0.50", "0.75", "1.00"]);
-        assert_eq!(texts(1786.0, 1788.0), ["1,786.0", "1,786.5", "1,787.0", "1,787.5", "1,788.0"]);
+        assert_eq!(
+            texts(1786.0, 1788.0),
+            ["1,786.0", "1,786.5", "1,787.0", "1,787.5", "1,788.0"]
+        );
         assert_eq!(texts(-2.0, 2.0), ["−2", "−1", "0", "1", "2"]);
     }
 

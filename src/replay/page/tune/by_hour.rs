@@ -48,8 +48,13 @@ pub(super) fn by_hour(report: &TuneReport) -> Option<Element> {
                 y_unit: y_unit.into(),
                 x_unit: "hour of the day".into(),
                 x: (0.0, 24.0),
-                x_ticks: Some((0..=4).map(|n| (f64::from(n * 6), format!("{}:00", n * 6))).collect()),
+                x_ticks: Some(
+                    (0..=4)
+                        .map(|n| (f64::from(n * 6), format!("{}:00", n * 6)))
+                        .collect(),
+                ),
                 y: Some((0.0, round_up(most, 4))),
+                beyond: Vec::new(),
                 band: None,
                 height: 110.0,
                 lines,

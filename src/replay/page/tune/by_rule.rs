@@ -31,8 +31,7 @@ pub(super) fn by_rule(report: &TuneReport) -> Option<Element> {
         .filter_map(|rule| {
             let policy: Policy = rule.rule.policy.parse().ok()?;
             Some(Difference {
-                name: name(rule),
-                verdict: verdict_text(rule.comparison.verdict).into(),
+                name: format!("{}: {}", name(rule), verdict_text(rule.comparison.verdict)),
                 value: rule.comparison.diff_s?,
                 interval: rule.comparison.interval_s,
                 style: Style::of_policy(policy),
@@ -73,12 +72,18 @@ pub(super) fn by_rule(report: &TuneReport) -> Option<Element> {
         title: "Against the other rules".into(),
         says: "Rider cost of the swept rule less that of the other, each at its own best among the windows both ran. greedy-edge is the strongest simple rule; greedy is oldest-first, a weak baseline.".into(),
         key: None,
-        drawings: vec![intervals(
-            "Difference of rider cost to the other rules",
-            "Left of zero the swept rule is better.",
-            "seconds a request; left of 0 is better",
-            &differences,
-        )],
+        // rules differ by orders of magnitude: each has a scale of its own
+        drawings: differences
+            .iter()
+            .map(|one| {
+                intervals(
+                    &format!("Difference of rider cost, {}", one.name),
+                    "Left of zero the swept rule is better.",
+                    "seconds a request; left of 0 is better",
+                    std::slice::from_ref(one),
+                )
+            })
+            .collect(),
         table,
     }))
 }

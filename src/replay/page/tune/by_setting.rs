@@ -75,9 +75,9 @@ fn differences(n: usize, curves: &Curves<'_>, rows: &[&SweepRow], left_out: &str
         [low, high, value]
     });
     let none = none_s.unwrap_or(0.0);
-    let (low, high) = ends
-        .flatten()
-        .fold((-none, none), |(low, high), end| (low.min(end), high.max(end)));
+    let (low, high) = ends.flatten().fold((-none, none), |(low, high), end| {
+        (low.min(end), high.max(end))
+    });
     let reference = reference.map_or_else(dash, |row| in_words(&row.setting));
     let drawing = line_chart(&LineChart {
         title: "Difference of rider cost to the reference".into(),
@@ -87,6 +87,7 @@ fn differences(n: usize, curves: &Curves<'_>, rows: &[&SweepRow], left_out: &str
         x: curves.span(),
         x_ticks: Some(curves.ticks()),
         y: Some(round_span(low, high, 4)),
+        beyond: Vec::new(),
         band: none_s.map(|none| (-none, none)),
         height: 180.0,
         lines,
@@ -125,12 +126,16 @@ fn figures(
     };
     let drawings = vec![
         chart("Rider cost", "rider cost, seconds", &|row| row.rider_cost_s),
-        chart("Time until a car is assigned", "until assigned, mean seconds", &|row| {
-            row.assign_delay_s.mean
-        }),
-        chart("Time until the assigned car arrives", "pickup, mean seconds", &|row| {
-            row.pickup_eta_s.mean
-        }),
+        chart(
+            "Time until a car is assigned",
+            "until assigned, mean seconds",
+            &|row| row.assign_delay_s.mean,
+        ),
+        chart(
+            "Time until the assigned car arrives",
+            "pickup, mean seconds",
+            &|row| row.pickup_eta_s.mean,
+        ),
         chart("Empty driving", "empty km, % of all km", &|row| {
             row.empty_km_share.map(|share| 100.0 * share)
         }),
@@ -148,11 +153,45 @@ fn figures(
 }
 
 fn small_chart(title: &str, y_unit: &str, curves: &Curves<'_>, lines: Vec<Line>) -> Drawing {
-    let values = || lines.iter().flat_map(|line| &line.points).filter_map(|p| p.1);
-    let (low, high) = (
-        values().fold(f64::INFINITY, f64::min),
-        values().fold(f64::NEG_INFINITY, f64::max),
-    );
+    let span = |lines: &[Line]| {
+        let values = || {
+            lines
+                .iter()
+                .flat_map(|line| &line.points)
+                .filter_map(|p| p.1)
+        };
+        (
+            values().fold(f64::INFINITY, f64::min),
+            values().fold(f64::NEG_INFINITY, f64::max),
+        )
+    };
+    let swept = curves.curves.len().min(lines.len());
+    let (mut low, mut high) = span(&lines[..swept]);
+    // a rule that would press the swept one flat is said instead of drawn
+    let room = (high - low).max(0.05 * high.abs());
+    let mut beyond = Vec::new();
+    let mut drawn = lines[..swept].to_vec();
+    for line in &lines[swept..] {
+        let (least, most) = span(std::slice::from_ref(line));
+        if least < low - room || most > high + room {
+            let values = if most - least > 0.01 * most.abs() {
+                format!("{} to {}", short(least), short(most))
+            } else {
+                short(most)
+            };
+            beyond.push((
+                line.style,
+                format!("{}: {values}, off the scale", line.name),
+            ));
+        } else {
+            drawn.push(line.clone());
+        }
+    }
+    for line in &drawn {
+        let (least, most) = span(std::slice::from_ref(line));
+        (low, high) = (low.min(least), high.max(most));
+    }
+    let lines = drawn;
     line_chart(&LineChart {
         title: title.into(),
         description: super::super::charts::last_values(&lines, ""),
@@ -161,6 +200,7 @@ fn small_chart(title: &str, y_unit: &str, curves: &Curves<'_>, lines: Vec<Line>)
         x: curves.span(),
         x_ticks: Some(curves.ticks()),
         y: Some(round_span(low, high, 3)),
+        beyond,
         band: None,
         height: 110.0,
         lines,
@@ -176,16 +216,11 @@ fn trade(n: usize, curves: &Curves<'_>, left_out: &str) -> Element {
             let (Some(cost), Some(share)) = (row.rider_cost_s, row.empty_km_share) else {
                 continue;
             };
-            // names at the ends of a curve; its colour and marker stand for the rest
             let value = short(curves.along.of(&row.setting));
-            let label = if curves.curves.len() == 1 {
-                value
-            } else if at == last {
-                format!("{name}: {value}")
-            } else if at == 0 {
-                value
+            let label = if curves.curves.len() > 1 && at == last {
+                format!("{value} ({name})")
             } else {
-                String::new()
+                value
             };
             dots.push(Dot {
                 name: label,
@@ -256,9 +291,9 @@ fn verdict_table(rows: &[&SweepRow]) -> Table {
 pub(super) fn comparison_cells(comparison: &Comparison) -> [String; 3] {
     [
         seconds(comparison.diff_s),
-        comparison
-            .interval_s
-            .map_or_else(dash, |[low, high]| format!("{} to {} s", short(low), short(high))),
+        comparison.interval_s.map_or_else(dash, |[low, high]| {
+            format!("{} to {} s", short(low), short(high))
+        }),
         verdict_text(comparison.verdict).into(),
     ]
 }

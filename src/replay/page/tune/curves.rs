@@ -100,10 +100,13 @@ impl<'a> Curves<'a> {
         };
         groups.sort_by(|a, b| least(&a.1).total_cmp(&least(&b.1)));
         let left_out = groups.len().saturating_sub(MOST_CURVES);
-        let curves = groups.into_iter().zip(LOOKS).map(|((name, mut rows), look)| {
-            rows.sort_by(|a, b| along.of(&a.setting).total_cmp(&along.of(&b.setting)));
-            (name, Style::nth(look), rows)
-        });
+        let curves = groups
+            .into_iter()
+            .zip(LOOKS)
+            .map(|((name, mut rows), look)| {
+                rows.sort_by(|a, b| along.of(&a.setting).total_cmp(&along.of(&b.setting)));
+                (name, Style::nth(look), rows)
+            });
         Self {
             along,
             values: distinct(rows, along),
@@ -135,10 +138,15 @@ impl<'a> Curves<'a> {
         figure: impl Fn(&SweepRow) -> Option<f64>,
     ) -> Option<Line> {
         let best = |rows: &[&SweepRow]| -> Option<f64> {
-            let figures = rows.iter().filter_map(|row| Some((row.rider_cost_s?, figure(row)?)));
-            figures.min_by(|a, b| a.0.total_cmp(&b.0)).map(|found| found.1)
+            let figures = rows
+                .iter()
+                .filter_map(|row| Some((row.rider_cost_s?, figure(row)?)));
+            figures
+                .min_by(|a, b| a.0.total_cmp(&b.0))
+                .map(|found| found.1)
         };
-        let points: Vec<(f64, Option<f64>)> = if self.along == Swept::Window && policy.has_windows() {
+        let points: Vec<(f64, Option<f64>)> = if self.along == Swept::Window && policy.has_windows()
+        {
             // at each window the rule's own best cap and weight
             self.values
                 .iter()
@@ -154,7 +162,10 @@ impl<'a> Curves<'a> {
                 .collect()
         } else {
             let level = best(rows)?;
-            self.values.iter().map(|value| (*value, Some(level))).collect()
+            self.values
+                .iter()
+                .map(|value| (*value, Some(level)))
+                .collect()
         };
         (!points.is_empty()).then(|| Line {
             name: policy.name().into(),

@@ -11,17 +11,21 @@ pub(super) fn recommended(report: &TuneReport) -> Vec<Element> {
     let mut elements: Vec<Element> = report
         .by_fleet
         .iter()
-        .map(|fleet| {
+        .flat_map(|fleet| {
             let text = of_text("strong", setting_text(&fleet.recommended));
             let with = format!("With {} cars: ", whole(fleet.drivers as u64));
-            Element::new("p")
-                .class("lead")
-                .text(with)
-                .child(text)
-                .text(format_args!(". {}", fleet.recommended.reason))
+            [
+                Element::new("p").class("lead").text(with).child(text),
+                of_text("p", &fleet.recommended.reason).class("reason"),
+            ]
         })
         .collect();
-    elements.extend(report.notes.iter().map(|note| of_text("p", note).class("note")));
+    elements.extend(
+        report
+            .notes
+            .iter()
+            .map(|note| of_text("p", note).class("note")),
+    );
     elements
 }
 

@@ -108,8 +108,14 @@ fn tuned(account: &Account, report: &TuneReport) -> Element {
             format!("{}; seeds {}", whole(method.runs as u64), seeds.join(", ")),
         ),
         ("A lost rider costs", seconds(Some(method.lost_rider_s))),
-        ("Riders give up", method.patience.clone().unwrap_or_else(never)),
-        ("Drivers decline", method.acceptance.clone().unwrap_or_else(never)),
+        (
+            "Riders give up",
+            method.patience.clone().unwrap_or_else(never),
+        ),
+        (
+            "Drivers decline",
+            method.acceptance.clone().unwrap_or_else(never),
+        ),
     ]);
     Element::new("div").child(list).child(command(account))
 }
