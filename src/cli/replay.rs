@@ -1,12 +1,15 @@
 //! `kheya replay`: recorded demand decided again.
 
-use std::{path::PathBuf, time::Instant};
+use std::{
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
 use clap::{Args, ValueEnum};
 use rayon::prelude::*;
 
 use super::{
-    Failure, Format, check_out,
+    Failure, Format, check_file, check_out,
     demand::{BehaviourArgs, Input, ReadingArgs, read_input, region_id, set_config},
     duration, print,
     progress::Bar,
@@ -16,8 +19,9 @@ use crate::{
     config::RegionConfig,
     domain::{DurationMs, RegionId},
     replay::{
-        self, Kpis, Policy, ReplayReport, Scenario,
+        self, Kpis, Policy, ReplayReport, Run, Scenario,
         input::{Demand, FleetDriver, read_drivers},
+        page,
     },
 };
 
@@ -33,6 +37,7 @@ pub(super) struct ReplayArgs {
         conflicts_with_all = [
             "fleet", "region", "window", "policy", "seed", "settings", "out", "zones", "tz", "from",
             "to", "sample", "map", "date_order", "zone_jitter", "dropoff", "patience", "acceptance",
+            "report",
         ]
     )]
     verify: bool,
@@ -62,6 +67,9 @@ pub(super) struct ReplayArgs {
     /// Write run.json, assignments.csv and windows.csv into this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Write a page with charts of what was found: one HTML file that needs nothing else
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
 }
 
 /// Which cars there are. A record brings its own; other demand does not.
@@ -110,6 +118,9 @@ pub(super) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     region_config(args, &RegionConfig::default())?;
     if let Some(out) = &args.out {
         check_out(out)?;
+    }
+    if let Some(page) = &args.report {
+        check_file("--report", page)?;
     }
     let options = args.reading.options(args.seed)?;
     // the fleet file is small: what is wrong with it is said before the long reading
@@ -160,10 +171,32 @@ pub(super) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     if let Some(out) = &args.out {
         replay::write_outputs(out, &scenario, &runs, &report).map_err(|e| Failure::broken(&e))?;
     }
+    if let Some(page) = &args.report {
+        write_report(page, args, &scenario, &runs, &report)?;
+    }
     match args.format {
         Format::Human => print(&replay::human(&report)),
         Format::Json => print(&(report.json().map_err(|e| Failure::broken(&e))? + "\n")),
     }
+}
+
+/// Writes the page of `--report`.
+fn write_report(
+    file: &Path,
+    args: &ReplayArgs,
+    scenario: &Scenario,
+    runs: &[Run],
+    report: &ReplayReport,
+) -> Result<(), Failure> {
+    let fleet = match (&args.fleet.drivers_file, args.fleet.drivers) {
+        (Some(file), _) => format!("recorded in {}", file.display()),
+        (None, Some(_)) => format!("sampled from the pickups with seed {}", args.seed),
+        (None, None) => "as the service recorded them".into(),
+    };
+    let account = page::Account::new(std::env::args_os().skip(1), &args.reading.tz, fleet);
+    let collected = page::Collected::of(scenario, runs);
+    let text = page::replay_page(&account, report, &collected, scenario);
+    page::write_page(file, &text).map_err(|e| Failure::broken(&e))
 }
 
 fn scenario(

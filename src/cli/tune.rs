@@ -8,6 +8,7 @@ use std::{
 
 use clap::Args;
 use jiff::tz::TimeZone;
+use rayon::prelude::*;
 
 use super::{
     Failure, Format, check_file, check_out,
@@ -18,10 +19,11 @@ use super::{
 };
 use crate::{
     config::RegionConfig,
-    domain::{DurationMs, RegionId},
+    domain::{DurationMs, RegionId, UnixMs},
     replay::{
-        self, Policy,
-        input::read_drivers,
+        self, Kpis, Policy, Scenario,
+        input::{Demand, read_drivers},
+        page,
         tune::{self, Axis, PlanError, Rules, Sweep, TuneFleet, TunePlan, TuneReport},
     },
 };
@@ -81,6 +83,9 @@ pub(super) struct TuneArgs {
     /// Write the recommended settings into this file, for `kheya serve --config`
     #[arg(long, value_name = "FILE")]
     config_out: Option<PathBuf>,
+    /// Write a page with charts of what was found: one HTML file that needs nothing else
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
 }
 
 /// Settings that are swept, and their flags.
@@ -105,6 +110,9 @@ pub(super) fn tune(args: &TuneArgs) -> Result<(), Failure> {
         return Err(Failure::Input(format!(
             "--drivers: {twice} stands there twice"
         )));
+    }
+    if let Some(page) = &args.report {
+        check_file("--report", page)?;
     }
     let options = args.reading.options(args.seed)?;
     let given = args.drivers_file.as_deref().map(read_drivers).transpose();
@@ -143,6 +151,9 @@ pub(super) fn tune(args: &TuneArgs) -> Result<(), Failure> {
     if let Some(file) = &args.config_out {
         write_config(args, &plan, &report, file)?;
     }
+    if let Some(page) = &args.report {
+        write_report(args, &plan, &report, &demand, t0, page)?;
+    }
     match args.format {
         Format::Human => print(&tune::human(&report)),
         Format::Json => print(&(report.json().map_err(|e| Failure::broken(&e))? + "\n")),
@@ -163,6 +174,74 @@ fn repeated(sizes: &[u32]) -> Option<u32> {
     sorted.sort_unstable();
     let twice = sorted.windows(2).find(|pair| pair[0] == pair[1]);
     twice.map(|pair| pair[0])
+}
+
+/// Writes the page of `--report`, for which the recommended setting is replayed once more.
+fn write_report(
+    args: &TuneArgs,
+    plan: &TunePlan,
+    report: &TuneReport,
+    demand: &Demand,
+    t0: UnixMs,
+    file: &Path,
+) -> Result<(), Failure> {
+    let fleet = match (&args.drivers_file, args.drivers.is_empty()) {
+        (Some(file), _) => format!("recorded in {}", file.display()),
+        (None, false) => "sampled from the pickups anew under each seed".into(),
+        (None, true) => "as the service recorded them".into(),
+    };
+    let account = page::Account::new(std::env::args_os().skip(1), &args.reading.tz, fleet);
+    let scenario = recommended_scenario(args, plan, report, demand, t0)?;
+    let policies: Vec<Policy> = std::iter::once(plan.rules.swept)
+        .chain(plan.rules.beside.iter().copied())
+        .collect();
+    let bar = Bar::new(
+        "drawing",
+        (scenario.trips.len() * policies.len()) as u64,
+        policies.len(),
+    );
+    let runs: Result<Vec<_>, _> = policies
+        .par_iter()
+        .enumerate()
+        .map(|(part, &policy)| replay::run(&scenario, policy, &|ended| bar.done(part, ended)))
+        .collect();
+    bar.finish();
+    let runs = runs.map_err(|e| Failure::broken(&e))?;
+    let kpis: Vec<Kpis> = runs.iter().map(|run| Kpis::of(&scenario, run)).collect();
+    let once = page::Once {
+        scenario: &scenario,
+        kpis: &kpis,
+        collected: &page::Collected::of(&scenario, &runs),
+    };
+    let text = page::tune_page(&account, report, &plan.config, Some(&once));
+    page::write_page(file, &text).map_err(|e| Failure::broken(&e))
+}
+
+/// The recommended setting of the first fleet, under the first seed.
+fn recommended_scenario(
+    args: &TuneArgs,
+    plan: &TunePlan,
+    report: &TuneReport,
+    demand: &Demand,
+    t0: UnixMs,
+) -> Result<Scenario, Failure> {
+    let recommended = &report.recommended;
+    let window = (recommended.window_ms > 0).then(|| DurationMs::new(recommended.window_ms));
+    let settings = [
+        format!("max_pickup_eta_s={}", recommended.max_pickup_eta_s),
+        format!("age_weight={}", recommended.age_weight),
+    ];
+    let config = set_config(&plan.config, window, &settings, &[])?;
+    let drawn;
+    let fleet = match plan.fleets.first() {
+        Some(TuneFleet::Recorded(fleet)) => fleet,
+        Some(TuneFleet::Sampled(size)) => {
+            drawn = replay::sample_fleet(demand, *size, args.seed, t0);
+            &drawn
+        }
+        None => &Vec::new(),
+    };
+    Ok(Scenario::new(config, args.seed, t0, demand, fleet).with_behaviour(plan.behaviour))
 }
 
 /// Writes the recommended settings for `kheya serve`.

@@ -1,6 +1,7 @@
 //! Replay: recorded demand decided again, offline, to see what a rule or a window is worth.
 
 pub mod input;
+pub mod page;
 pub mod tune;
 
 mod behaviour;
