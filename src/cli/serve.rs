@@ -1,6 +1,12 @@
 //! `kheya serve`: the live service.
 
-use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    fs,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use clap::Args;
 
@@ -10,7 +16,10 @@ use crate::{
     http::{AppParts, AppState, Server, TokenFile},
     leadership::LeaseTimes,
     record::{RecordOptions, RecordTrouble, Recorder, RecordingStore},
-    store::{LinkOptions, MemoryStore, RedisStore, Store},
+    store::{
+        LinkOptions, MemoryStore, RedisAddress, RedisStore, Store,
+        redis::{LinkError, OpenError, ServerReport},
+    },
     telemetry::{Telemetry, init_logs},
     window::{Node, NodeOptions, StraightLineDecider},
 };

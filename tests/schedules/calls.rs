@@ -263,7 +263,9 @@ impl Caller {
     /// Sends a call, and again to other nodes until its outcome is known, for so long; gives the
     /// last outcome.
     pub(crate) async fn insist(&self, call: Call, patience: Duration) -> Outcome {
-        let place = self.witness.begin(&call.region, call.asked.clone(), !patience.is_zero());
+        let place = self
+            .witness
+            .begin(&call.region, call.asked.clone(), !patience.is_zero());
         let give_up = Instant::now() + patience;
         loop {
             let node = self.any_node();

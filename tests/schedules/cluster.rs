@@ -79,11 +79,17 @@ fn a_dead_shard_is_noticed_by_its_own_regions_alone() {
         let struck = &shards[failover % shards.len()];
         let (from_ms, began) = (machine_ms(), Instant::now());
         let takeover = cluster.fail_over(&key(&struck[0]));
-        println!("shard of {struck:?}: a replica serves after {:.1?}", takeover.took);
+        println!(
+            "shard of {struck:?}: a replica serves after {:.1?}",
+            takeover.took
+        );
         let over = Instant::now();
         for region in struck {
             let told = on.block_on(quarantined(&caller, region));
-            println!("{region}: quarantined {:.1?} after that, until {told}", over.elapsed());
+            println!(
+                "{region}: quarantined {:.1?} after that, until {told}",
+                over.elapsed()
+            );
             losses.entry(region.clone()).or_default().push(Loss {
                 began,
                 over: Instant::now(),
@@ -112,7 +118,11 @@ fn a_dead_shard_is_noticed_by_its_own_regions_alone() {
         .collect();
     broken.extend(on.block_on(wait_ended(&caller, &untouched, Duration::from_secs(12))));
     on.block_on(load.end());
-    for world in load.worlds.iter().filter(|world| untouched.contains(&world.region)) {
+    for world in load
+        .worlds
+        .iter()
+        .filter(|world| untouched.contains(&world.region))
+    {
         let losses = losses.get(&world.region).cloned().unwrap_or_default();
         let evidence = on.block_on(Evidence::collect(&caller, world, &losses));
         let findings = check::check(&evidence);
@@ -143,7 +153,10 @@ fn not_noticed(region: &str, reports: &[Value], from_ms: i64, to_ms: i64) -> Vec
     if seen < wanted {
         broken.push(format!("{region}: {seen} windows instead of {wanted}"));
     }
-    let batches = meanwhile.iter().filter(|report| report["source"] == "batch").count();
+    let batches = meanwhile
+        .iter()
+        .filter(|report| report["source"] == "batch")
+        .count();
     println!("{region}: {seen} windows meanwhile, {batches} of them batches");
     broken
 }

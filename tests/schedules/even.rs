@@ -40,9 +40,9 @@ fn three_nodes_lead_a_hundred_regions_evenly_and_two_go_on() {
     let caller = Caller::new(stage.urls());
     let regions: Vec<String> = (0..REGIONS).map(|region| format!("e{region:02}")).collect();
     let (stop, stopped) = tokio::sync::watch::channel(false);
-    let riding = regions.iter().map(|region| {
-        on.spawn(ride(caller.clone(), region.clone(), stopped.clone()))
-    });
+    let riding = regions
+        .iter()
+        .map(|region| on.spawn(ride(caller.clone(), region.clone(), stopped.clone())));
     let riding: Vec<_> = riding.collect();
 
     let all: Vec<usize> = (0..NODES).collect();
@@ -57,7 +57,11 @@ fn three_nodes_lead_a_hundred_regions_evenly_and_two_go_on() {
     let left: Vec<usize> = all.into_iter().filter(|node| *node != dead).collect();
     let patience = Duration::from_millis(LEASE_MS + WINDOW_MS);
     let leaders = on.block_on(wait_even(&caller, &regions, &left, patience));
-    println!("shares {:.1?} after a death: {:?}", died.elapsed(), shares(&leaders, NODES));
+    println!(
+        "shares {:.1?} after a death: {:?}",
+        died.elapsed(),
+        shares(&leaders, NODES)
+    );
     std::thread::sleep(Duration::from_secs(3));
     let ended_ms = machine_ms();
     stop.send_replace(true);
@@ -70,13 +74,15 @@ fn three_nodes_lead_a_hundred_regions_evenly_and_two_go_on() {
     let wanted = (ended_ms - settled_ms) as usize / WINDOW_MS as usize / 2;
     for region in &regions {
         let reports = on.block_on(reports(&caller, region));
-        let since = |report: &&serde_json::Value| {
-            report["opened_at_ms"].as_i64().unwrap() >= settled_ms
-        };
+        let since =
+            |report: &&serde_json::Value| report["opened_at_ms"].as_i64().unwrap() >= settled_ms;
         let seen: Vec<_> = reports.iter().filter(since).cloned().collect();
         broken.extend(check::sealed_in_time(region, &seen, SEALED_WITHIN_MS));
         if seen.len() < wanted {
-            broken.push(format!("{region} starves: {} windows of {wanted}", seen.len()));
+            broken.push(format!(
+                "{region} starves: {} windows of {wanted}",
+                seen.len()
+            ));
         }
         sealed.push(seen.len());
     }
@@ -92,9 +98,8 @@ async fn ride(caller: Caller, region: String, stopped: tokio::sync::watch::Recei
         if *stopped.borrow() {
             return;
         }
-        let cars = ["car1", "car2"].map(|car| {
-            json!({"id": car, "lat": 23.76, "lng": 90.39, "at_ms": machine_ms()})
-        });
+        let cars = ["car1", "car2"]
+            .map(|car| json!({"id": car, "lat": 23.76, "lng": 90.39, "at_ms": machine_ms()}));
         let body = json!({ "drivers": cars }).to_string();
         let path = format!("{region}/drivers");
         let node = caller.any_node();

@@ -59,7 +59,14 @@ fn a_dead_leaders_window_is_sealed_in_time_and_another_leads() {
     let regions: Vec<String> = (0..REGIONS).map(|region| format!("h{region}")).collect();
     let mut loads = Vec::new();
     for region in &regions {
-        loads.push(Load::begin(on, &caller, std::slice::from_ref(region), &[], 7, SLOWER));
+        loads.push(Load::begin(
+            on,
+            &caller,
+            std::slice::from_ref(region),
+            &[],
+            7,
+            SLOWER,
+        ));
         // their windows close at different times
         thread::sleep(Duration::from_millis(WINDOW_MS as u64 / REGIONS as u64));
     }
@@ -110,7 +117,11 @@ fn a_dead_leaders_window_is_sealed_in_time_and_another_leads() {
         let evidence = on.block_on(Evidence::collect(&caller, world, &[]));
         broken.extend(check::check(&evidence).broken);
         let within = BUDGET_AND_GRACE_MS + SLACK_MS;
-        broken.extend(check::sealed_in_time(&world.region, &evidence.reports, within));
+        broken.extend(check::sealed_in_time(
+            &world.region,
+            &evidence.reports,
+            within,
+        ));
     }
     broken.extend(on.block_on(check::no_double_claims(&caller)));
     assert!(broken.is_empty(), "{broken:#?}");
@@ -136,7 +147,10 @@ async fn handover(caller: &Caller, region: &str, died_ms: i64) -> Handover {
             .iter()
             .filter(|report| number(report, "sealed_at_ms") >= died_ms);
         let first = after.next();
-        let batch = first.into_iter().chain(after).find(|report| report["source"] == "batch");
+        let batch = first
+            .into_iter()
+            .chain(after)
+            .find(|report| report["source"] == "batch");
         if let (Some(first), Some(batch)) = (first, batch) {
             return Handover {
                 seal_after_close_ms: number(first, "sealed_at_ms") - number(first, "closed_at_ms"),

@@ -27,25 +27,45 @@ struct Mutant {
 const MUTANTS: [Mutant; 10] = [
     Mutant {
         name: "anybody claims for a taken window",
-        edits: &[("taken and same_owner(taken.owner, owner) and owner_lives(owner)", "taken")],
-        found_by: &[Kind::Partition, Kind::LeaderStopped, Kind::SlowLeader, Kind::Duplicates],
+        edits: &[(
+            "taken and same_owner(taken.owner, owner) and owner_lives(owner)",
+            "taken",
+        )],
+        found_by: &[
+            Kind::Partition,
+            Kind::LeaderStopped,
+            Kind::SlowLeader,
+            Kind::Duplicates,
+        ],
     },
     Mutant {
         name: "a driver is given twice",
         edits: &[
-            ("if found.rec.claim or live(record) then", "if live(record) then"),
-            ("    if found.rec.claim then\n        return 'driver_claimed'\n    end", ""),
+            (
+                "if found.rec.claim or live(record) then",
+                "if live(record) then",
+            ),
+            (
+                "    if found.rec.claim then\n        return 'driver_claimed'\n    end",
+                "",
+            ),
         ],
         found_by: &[Kind::NodesBlink],
     },
     Mutant {
         name: "a driver is given twice at the claim",
-        edits: &[("    if found.rec.claim then\n        return 'driver_claimed'\n    end", "")],
+        edits: &[(
+            "    if found.rec.claim then\n        return 'driver_claimed'\n    end",
+            "",
+        )],
         found_by: &[Kind::NodesBlink, Kind::Storm],
     },
     Mutant {
         name: "no quarantine after data loss",
-        edits: &[("    if to and now < to then\n        return to", "    if to and now < 0 then\n        return to")],
+        edits: &[(
+            "    if to and now < to then\n        return to",
+            "    if to and now < 0 then\n        return to",
+        )],
         found_by: &[Kind::RedisRestarted],
     },
     Mutant {
@@ -55,12 +75,18 @@ const MUTANTS: [Mutant; 10] = [
     },
     Mutant {
         name: "a request that is sent again is a new one",
-        edits: &[("if before and before.st ~= 'released' then", "if false then")],
+        edits: &[(
+            "if before and before.st ~= 'released' then",
+            "if false then",
+        )],
         found_by: &[Kind::AnswersLost],
     },
     Mutant {
         name: "a confirm is told twice",
-        edits: &[("        if verb == 'confirm' then\n            return claim_answer(key, 'on_trip', trace.c)\n        end", "        if verb == 'confirm' then\n            return\n        end")],
+        edits: &[(
+            "        if verb == 'confirm' then\n            return claim_answer(key, 'on_trip', trace.c)\n        end",
+            "        if verb == 'confirm' then\n            return\n        end",
+        )],
         found_by: &[Kind::AnswersLost, Kind::RedisBlinks],
     },
     Mutant {
@@ -70,12 +96,18 @@ const MUTANTS: [Mutant; 10] = [
     },
     Mutant {
         name: "a released rider is forgotten",
-        edits: &[("    record.en = collecting()\n    wait_on(request_id, record)", "    record.en = collecting()")],
+        edits: &[(
+            "    record.en = collecting()\n    wait_on(request_id, record)",
+            "    record.en = collecting()",
+        )],
         found_by: &[Kind::NodesBlink],
     },
     Mutant {
         name: "an own window is decided again when it is asked for again",
-        edits: &[("if record.done then\n        return ok", "if false then\n        return ok")],
+        edits: &[(
+            "if record.done then\n        return ok",
+            "if false then\n        return ok",
+        )],
         found_by: &[Kind::AnswersLost, Kind::RedisBlinks],
     },
 ];
@@ -88,13 +120,17 @@ fn planted_bugs_are_found() {
     let only = env::var("MUTANT").ok();
     let mut missed = Vec::new();
     for (number, mutant) in MUTANTS.iter().enumerate() {
-        if only.as_ref().is_some_and(|only| !mutant.name.contains(only)) {
+        if only
+            .as_ref()
+            .is_some_and(|only| !mutant.name.contains(only))
+        {
             continue;
         }
         let binary = mutant.plant(directory.path().join(format!("kheya-{number}")));
-        let found = mutant.found_by.iter().flat_map(|kind| {
-            (0..2).map(|round| kind.seed(round)).collect::<Vec<_>>()
-        });
+        let found = mutant
+            .found_by
+            .iter()
+            .flat_map(|kind| (0..2).map(|round| kind.seed(round)).collect::<Vec<_>>());
         let found = found.into_iter().find_map(|seed| {
             let run = || schedule::run(seed, runtime.handle(), &binary);
             match catch_unwind(AssertUnwindSafe(run)) {
@@ -134,7 +170,9 @@ impl Mutant {
 /// The text in so many bytes: blanks between words mean nothing to Lua.
 fn padded(text: &str, length: usize) -> Vec<u8> {
     let mut bytes = text.as_bytes().to_vec();
-    let blanks = length.checked_sub(bytes.len()).expect("the wrong text is too long");
+    let blanks = length
+        .checked_sub(bytes.len())
+        .expect("the wrong text is too long");
     let last_word = text.rfind(' ').unwrap_or(text.len());
     bytes.splice(last_word..last_word, vec![b' '; blanks]);
     bytes

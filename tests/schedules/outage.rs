@@ -52,7 +52,12 @@ fn intake_is_refused_at_once_while_the_store_is_out_and_comes_back_by_itself() {
     on.block_on(leader_of(&caller, REGION));
     std::thread::sleep(Duration::from_secs(4));
     let redis = stage.redis.primary();
-    for outage in [Outage::OneNode, Outage::Swallowed, Outage::Stopped, Outage::Dead] {
+    for outage in [
+        Outage::OneNode,
+        Outage::Swallowed,
+        Outage::Stopped,
+        Outage::Dead,
+    ] {
         begin(outage, &stage, &redis);
         let out: Vec<usize> = match outage {
             Outage::OneNode => vec![1],
@@ -78,7 +83,10 @@ fn begin(outage: Outage, stage: &Stage, redis: &RedisServer) {
     match outage {
         Outage::Stopped => redis.pause(),
         Outage::Dead => redis.kill9(),
-        Outage::Swallowed => stage.proxies.iter().for_each(kheya_faults::Proxy::black_hole),
+        Outage::Swallowed => stage
+            .proxies
+            .iter()
+            .for_each(kheya_faults::Proxy::black_hole),
         Outage::OneNode => stage.proxies[1].black_hole(),
     }
 }
@@ -88,7 +96,10 @@ fn end(on: &Handle, caller: &Caller, outage: Outage, stage: &Stage, redis: &Redi
         Outage::Stopped => redis.resume(),
         Outage::Dead => redis.restart(),
         Outage::Swallowed | Outage::OneNode => {
-            stage.proxies.iter().for_each(kheya_faults::Proxy::let_through);
+            stage
+                .proxies
+                .iter()
+                .for_each(kheya_faults::Proxy::let_through);
         }
     }
     if let Outage::Dead = outage {
@@ -128,9 +139,15 @@ fn is_told(on: &Handle, caller: &Caller, outage: Outage, out: &[usize]) {
                 panic!("n{node} gives no answer while {outage:?}: {outcome:?}");
             };
             slowest = slowest.max(took);
-            assert!(took < AT_ONCE, "n{node}, {outage:?}: {took:?} for {outcome:?}");
+            assert!(
+                took < AT_ONCE,
+                "n{node}, {outage:?}: {took:?} for {outcome:?}"
+            );
             assert!(retry_after, "n{node}, {outage:?}: {outcome:?}");
-            assert!(matches!(status, 503 | 504), "n{node}, {outage:?}: {outcome:?}");
+            assert!(
+                matches!(status, 503 | 504),
+                "n{node}, {outage:?}: {outcome:?}"
+            );
             if since > KNOWN_AFTER {
                 slowest_known = slowest_known.max(took);
                 assert_eq!(outcome.code(), "store_unavailable", "n{node}, {outage:?}");
@@ -138,13 +155,18 @@ fn is_told(on: &Handle, caller: &Caller, outage: Outage, out: &[usize]) {
         }
         std::thread::sleep(Duration::from_millis(40));
     }
-    println!("{outage:?}: answers within {slowest:.1?}, once it is known within {slowest_known:.1?}");
+    println!(
+        "{outage:?}: answers within {slowest:.1?}, once it is known within {slowest_known:.1?}"
+    );
     for &node in out {
         let metrics = on.block_on(caller.metrics(node)).unwrap();
-        let level = metrics.lines().find(|line| {
-            line.starts_with("kheya_level{") && line.contains(REGION)
-        });
-        assert!(level.is_some_and(|level| level.ends_with(" 3")), "n{node}, {outage:?}: {level:?}");
+        let level = metrics
+            .lines()
+            .find(|line| line.starts_with("kheya_level{") && line.contains(REGION));
+        assert!(
+            level.is_some_and(|level| level.ends_with(" 3")),
+            "n{node}, {outage:?}: {level:?}"
+        );
     }
 }
 
@@ -154,10 +176,16 @@ fn is_back(on: &Handle, caller: &Caller, outage: Outage, node: usize) {
         let id = format!("{outage:?}-back-{node}-{number}");
         let (_, outcome) = on.block_on(intake(caller, node, &id));
         if outcome.status() == 202 {
-            println!("{outage:?}: n{node} takes in again after {:.1?}", ended.elapsed());
+            println!(
+                "{outage:?}: n{node} takes in again after {:.1?}",
+                ended.elapsed()
+            );
             break;
         }
-        assert!(ended.elapsed() < BACK_WITHIN, "n{node}, {outage:?}: {outcome:?}");
+        assert!(
+            ended.elapsed() < BACK_WITHIN,
+            "n{node}, {outage:?}: {outcome:?}"
+        );
         std::thread::sleep(Duration::from_millis(30));
     }
     let region = on.block_on(caller.get(node, REGION));

@@ -123,7 +123,10 @@ pub(crate) fn start_nodes(binary: &Path, urls: Vec<String>, config: &Path) -> Ve
         std::thread::spawn(move || settings.start())
     });
     let starting: Vec<_> = starting.collect();
-    starting.into_iter().map(|node| node.join().unwrap()).collect()
+    starting
+        .into_iter()
+        .map(|node| node.join().unwrap())
+        .collect()
 }
 
 /// A configuration file of nodes, in a directory of its own.

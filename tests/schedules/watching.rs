@@ -67,11 +67,16 @@ pub(crate) async fn wait_even(
         let leaders = leaders(caller, regions).await;
         let shares = shares(&leaders, caller.nodes());
         let least = regions.len() / nodes.len();
-        let even = nodes.iter().all(|&node| (least..=least + 1).contains(&shares[node]));
+        let even = nodes
+            .iter()
+            .all(|&node| (least..=least + 1).contains(&shares[node]));
         if even && leaders.len() == regions.len() {
             return leaders;
         }
-        assert!(Instant::now() < give_up, "shares are {shares:?} after {patience:?}");
+        assert!(
+            Instant::now() < give_up,
+            "shares are {shares:?} after {patience:?}"
+        );
         tokio::time::sleep(LOOK_EVERY).await;
     }
 }
@@ -83,7 +88,10 @@ pub(crate) async fn reports(caller: &Caller, region: &str) -> Vec<Value> {
         if let Some(page) = caller.read(&format!("{region}/windows?limit=1000")).await {
             return page["windows"].as_array().unwrap().clone();
         }
-        assert!(Instant::now() < give_up, "nobody tells the windows of {region}");
+        assert!(
+            Instant::now() < give_up,
+            "nobody tells the windows of {region}"
+        );
         tokio::time::sleep(LOOK_EVERY).await;
     }
 }
@@ -192,10 +200,16 @@ pub(crate) async fn quarantined(caller: &Caller, region: &str) -> i64 {
     let give_up = Instant::now() + Duration::from_secs(10);
     loop {
         let found = caller.read(region).await;
-        if let Some(until) = found.as_ref().and_then(|found| found["quarantined_until_ms"].as_i64()) {
+        if let Some(until) = found
+            .as_ref()
+            .and_then(|found| found["quarantined_until_ms"].as_i64())
+        {
             return until;
         }
-        assert!(Instant::now() < give_up, "{region} tells no quarantine: {found:?}");
+        assert!(
+            Instant::now() < give_up,
+            "{region} tells no quarantine: {found:?}"
+        );
         tokio::time::sleep(LOOK_EVERY).await;
     }
 }

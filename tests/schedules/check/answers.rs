@@ -15,10 +15,15 @@ pub(super) fn agree(evidence: &Evidence, books: &Books, findings: &mut Findings)
         findings.tally.tries += told.tries.len();
         let unknown = told.tries.iter().filter(|tried| tried.outcome.is_unknown());
         findings.tally.unknown += unknown.count();
-        let failed = told.tries.iter().find(|tried| tried.outcome.status() == 500);
+        let failed = told
+            .tries
+            .iter()
+            .find(|tried| tried.outcome.status() == 500);
         findings.hold(failed.is_none(), || format!("a node failed: {told:?}"));
         let Some(last) = told.known() else {
-            findings.hold(!told.insists, || format!("INV-10: never answered: {told:?}"));
+            findings.hold(!told.insists, || {
+                format!("INV-10: never answered: {told:?}")
+            });
             nothing_happened(evidence, books, told, findings);
             continue;
         };
@@ -44,7 +49,10 @@ fn nothing_happened(evidence: &Evidence, books: &Books, told: &Told, findings: &
         return;
     };
     let mut tries = told.tries.iter();
-    let asked_elsewhere = evidence.told.iter().filter(|other| other.asked == told.asked);
+    let asked_elsewhere = evidence
+        .told
+        .iter()
+        .filter(|other| other.asked == told.asked);
     if !tries.all(|tried| tried.outcome.is_not_executed()) || asked_elsewhere.count() > 1 {
         return;
     }
@@ -63,16 +71,36 @@ fn intake(evidence: &Evidence, books: &Books, told: &Told, findings: &mut Findin
     for taken in answer["requests"].as_array().unwrap() {
         let id = taken["id"].as_str().unwrap();
         findings.tally.accepted += 1;
+        closed_as_promised(evidence, taken, findings);
         findings.hold(books.requested.contains(id), || {
             format!("INV-6: {id} was accepted ({taken}) and is not in the outbox")
         });
-        let ended = evidence.requests.get(id).is_some_and(|state| {
-            ["confirmed", "cancelled", "expired"].contains(&state.as_str())
-        });
+        let ended = evidence
+            .requests
+            .get(id)
+            .is_some_and(|state| ["confirmed", "cancelled", "expired"].contains(&state.as_str()));
         findings.hold(ended, || {
-            format!("INV-6: {id} was accepted and is {:?}", evidence.requests.get(id))
+            format!(
+                "INV-6: {id} was accepted and is {:?}",
+                evidence.requests.get(id)
+            )
         });
     }
+}
+
+/// The window of an accepted request closed no later than was said, whatever was tuned since.
+fn closed_as_promised(evidence: &Evidence, taken: &Value, findings: &mut Findings) {
+    if !evidence.losses.is_empty() || evidence.clock_set_back {
+        return;
+    }
+    let window = &taken["window_seq"];
+    let mut reports = evidence.reports.iter();
+    let report = reports.find(|report| report["window_seq"] == *window);
+    let closed = report.and_then(|report| report["closed_at_ms"].as_i64());
+    let promised = taken["closes_at_ms"].as_i64().unwrap();
+    findings.hold(closed.is_some_and(|closed| closed <= promised), || {
+        format!("INV-8: {taken} was promised, and this came: {report:?}")
+    });
 }
 
 fn cancel(evidence: &Evidence, books: &Books, told: &Told, id: &str, findings: &mut Findings) {
@@ -91,13 +119,17 @@ fn cancel(evidence: &Evidence, books: &Books, told: &Told, id: &str, findings: &
         _ => false,
     };
     findings.hold(holds, || {
-        format!("INV-7: cancelling {id} was answered {:?}; it ended {ends:?}", last.outcome)
+        format!(
+            "INV-7: cancelling {id} was answered {:?}; it ended {ends:?}",
+            last.outcome
+        )
     });
 }
 
 fn was_accepted(evidence: &Evidence, id: &str) -> bool {
     evidence.told.iter().any(|told| {
-        let named = matches!(&told.asked, Asked::Intake { requests } if requests.iter().any(|r| r == id));
+        let named =
+            matches!(&told.asked, Asked::Intake { requests } if requests.iter().any(|r| r == id));
         named && told.known().is_some_and(|last| last.outcome.is_ok())
     })
 }
@@ -176,9 +208,10 @@ fn own(evidence: &Evidence, books: &Books, told: &Told, findings: &mut Findings)
         .collect();
     // what was lost with the data was not lost in secret
     let excused = evidence.lost_writes();
-    findings.hold(claimed == booked || (excused && claimed.is_subset(&booked)), || {
-        format!("INV-7: an own window told {claimed:?}, the outbox {booked:?}: {told:?}")
-    });
+    findings.hold(
+        claimed == booked || (excused && claimed.is_subset(&booked)),
+        || format!("INV-7: an own window told {claimed:?}, the outbox {booked:?}: {told:?}"),
+    );
 }
 
 /// The first answer to each call; later ones must be the same.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kheya::protocol::{EventType, Ledger, RequestState};
+use kheya::protocol::{EventType, Ledger, Reason, RequestState};
 use serde_json::Value;
 
 use super::{Evidence, Findings};
@@ -43,6 +43,8 @@ pub(super) fn keep(evidence: &Evidence, findings: &mut Findings) -> Books {
             EventType::Requested => {
                 books.requested.insert(request);
             }
+            // a trip that is told after a loss may have ended otherwise in between
+            EventType::Confirmed if event.reason == Some(Reason::Reconciled) => {}
             EventType::Confirmed | EventType::Cancelled | EventType::Expired => {
                 books.ends.entry(request).or_default().push(event.kind);
             }
@@ -61,7 +63,10 @@ pub(super) fn keep(evidence: &Evidence, findings: &mut Findings) -> Books {
     for request in &books.requested {
         let ends = books.ends.get(request).map_or(0, Vec::len);
         findings.hold(ends == 1, || {
-            format!("INV-6: {request} ended {ends} times: {:?}", books.ends.get(request))
+            format!(
+                "INV-6: {request} ended {ends} times: {:?}",
+                books.ends.get(request)
+            )
         });
     }
     same_as_readers_see(evidence, &ledger, findings);
@@ -124,9 +129,10 @@ fn as_it_was_seen(evidence: &Evidence, findings: &mut Findings) {
         .map(|event| event.id.get())
         .next()
         .unwrap_or(u64::MAX);
-    let now = evidence.outbox.first().map_or(0, |event| {
-        place(event["cursor"].as_str().unwrap()).0
-    });
+    let now = evidence
+        .outbox
+        .first()
+        .map_or(0, |event| place(event["cursor"].as_str().unwrap()).0);
     for (cursor, seen) in &evidence.seen {
         let (generation, id) = place(cursor);
         if evidence.lost_writes() && generation < now && id >= changed_at {
@@ -135,7 +141,10 @@ fn as_it_was_seen(evidence: &Evidence, findings: &mut Findings) {
         }
         let same = kept.get(&id).is_some_and(|kept| body(kept) == body(seen));
         findings.hold(same, || {
-            format!("INV-7: seen at {cursor}: {seen}; now there: {:?}", kept.get(&id))
+            format!(
+                "INV-7: seen at {cursor}: {seen}; now there: {:?}",
+                kept.get(&id)
+            )
         });
     }
 }

@@ -54,12 +54,34 @@ impl Evidence {
         let mut events = Vec::new();
         let mut windows = Vec::new();
         for node in 0..caller.nodes() {
-            events.push(pages(caller, node, &format!("{region}/events?limit=1000"), "events").await);
-            windows.push(pages(caller, node, &format!("{region}/windows?limit=1000"), "windows").await);
+            events.push(
+                pages(
+                    caller,
+                    node,
+                    &format!("{region}/events?limit=1000"),
+                    "events",
+                )
+                .await,
+            );
+            windows.push(
+                pages(
+                    caller,
+                    node,
+                    &format!("{region}/windows?limit=1000"),
+                    "windows",
+                )
+                .await,
+            );
         }
         let outbox = entries(&same("events", events), "events");
         let reports = entries(&same("reports", windows), "windows");
-        let requests = pages(caller, 0, &format!("{region}/requests?limit=1000"), "requests").await;
+        let requests = pages(
+            caller,
+            0,
+            &format!("{region}/requests?limit=1000"),
+            "requests",
+        )
+        .await;
         let requests = entries(&requests, "requests").into_iter().map(|request| {
             let text = |name: &str| request[name].as_str().unwrap().to_owned();
             (text("id"), text("state"))
@@ -77,7 +99,10 @@ impl Evidence {
             reports,
             requests: requests.collect(),
             claims: claims.collect(),
-            told: told.into_iter().filter(|told| told.region == region).collect(),
+            told: told
+                .into_iter()
+                .filter(|told| told.region == region)
+                .collect(),
             seen: world.seen.lock().unwrap().clone(),
             losses: losses.to_vec(),
             clock_set_back: false,
@@ -103,7 +128,9 @@ async fn pages(caller: &Caller, node: usize, path: &str, list: &str) -> Vec<Stri
     let mut pages = Vec::new();
     let mut after: Option<String> = None;
     loop {
-        let from = after.as_ref().map_or(String::new(), |after| format!("&after={after}"));
+        let from = after
+            .as_ref()
+            .map_or(String::new(), |after| format!("&after={after}"));
         let body = page(caller, node, &format!("{path}{from}")).await;
         let read: Value = serde_json::from_str(&body).unwrap();
         let empty = read[list].as_array().unwrap().is_empty();

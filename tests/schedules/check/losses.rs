@@ -17,7 +17,10 @@ pub(super) fn are_declared(evidence: &Evidence, findings: &mut Findings) {
         told.any(|told| told.is_answered_before(loss.began))
     });
     findings.hold(!was_there || !changes.is_empty(), || {
-        format!("INV-6: callers were answered before {:?}, and no loss is declared", evidence.losses)
+        format!(
+            "INV-6: callers were answered before {:?}, and no loss is declared",
+            evidence.losses
+        )
     });
     findings.hold(!evidence.losses.is_empty() || changes.is_empty(), || {
         format!("nothing was lost, and this is declared: {changes:?}")
@@ -31,7 +34,9 @@ pub(super) fn are_declared(evidence: &Evidence, findings: &mut Findings) {
             });
         }
     }
-    let Some(change) = changes.first() else { return };
+    let Some(change) = changes.first() else {
+        return;
+    };
     // claims that callers saw, whether the store lost them or not, are older than any later one
     let later = evidence.events.iter().filter(|event| event.id > change.id);
     let made = |event: &&kheya::protocol::Event| event.kind == EventType::Assigned;

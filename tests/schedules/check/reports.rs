@@ -36,9 +36,13 @@ pub(super) fn agree(evidence: &Evidence, findings: &mut Findings) {
                 fallen_back.insert(seq, event.id.get());
             }
             Some(Source::Batch) => findings.hold(!fallen_back.contains_key(&seq), || {
-                format!("INV-4: the leader claims for window {seq}, which was taken over: {event:?}")
+                format!(
+                    "INV-4: the leader claims for window {seq}, which was taken over: {event:?}"
+                )
             }),
-            _ => findings.broken.push(format!("INV-4: who claimed this? {event:?}")),
+            _ => findings
+                .broken
+                .push(format!("INV-4: who claimed this? {event:?}")),
         }
     }
     let mut last = 0;
@@ -79,5 +83,6 @@ pub(crate) fn sealed_in_time(region: &str, reports: &[Value], within_ms: i64) ->
         number("sealed_at_ms") - number("closed_at_ms") > within_ms
     };
     let late = reports.iter().filter(late);
-    late.map(|report| format!("a window of {region} was sealed late: {report}")).collect()
+    late.map(|report| format!("a window of {region} was sealed late: {report}"))
+        .collect()
 }

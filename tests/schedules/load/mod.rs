@@ -4,6 +4,7 @@
 mod cars;
 mod drivers;
 mod riders;
+mod tuning;
 mod windows;
 
 use std::{
@@ -17,6 +18,9 @@ use std::{
 
 use serde_json::Value;
 use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
+
+pub(crate) use drivers::complete;
+pub(crate) use tuning::WINDOWS_MS;
 
 use crate::{calls::Caller, chance::Chance, stage::machine_ms};
 
@@ -69,7 +73,10 @@ impl World {
     async fn is_to_be(&self) {
         if self.late {
             let mut phase = self.phase.clone();
-            phase.wait_for(|phase| *phase > Phase::Beginning).await.unwrap();
+            phase
+                .wait_for(|phase| *phase > Phase::Beginning)
+                .await
+                .unwrap();
         }
     }
 
@@ -130,12 +137,22 @@ impl Load {
                 seen: Arc::default(),
             };
             load.begun.push(on.spawn(riders::come(world.clone())));
-            load.begun.push(on.spawn(windows::are_asked_for(world.clone())));
-            load.lasting.push(on.spawn(cars::tell_places(world.clone())));
-            load.lasting.push(on.spawn(drivers::answer_offers(world.clone())));
+            load.begun
+                .push(on.spawn(windows::are_asked_for(world.clone())));
+            load.lasting
+                .push(on.spawn(cars::tell_places(world.clone())));
+            load.lasting
+                .push(on.spawn(drivers::answer_offers(world.clone())));
             load.worlds.push(world);
         }
         load
+    }
+
+    /// Lets ops tune the windows of every region.
+    pub(crate) fn tune(&mut self, on: &Handle) {
+        for world in &self.worlds {
+            self.begun.push(on.spawn(tuning::is_done(world.clone())));
+        }
     }
 
     /// What lets the late regions come to be.
@@ -176,8 +193,5 @@ impl Load {
 
 /// A place in the city.
 fn place(chance: &mut Chance) -> (f64, f64) {
-    (
-        23.75 + 0.02 * chance.unit(),
-        90.38 + 0.02 * chance.unit(),
-    )
+    (23.75 + 0.02 * chance.unit(), 90.38 + 0.02 * chance.unit())
 }

@@ -64,7 +64,12 @@ pub(super) async fn are_asked_for(world: World) {
         let rival = (chance.below(RIVAL_ONE_IN) == 0).then(|| {
             let ids: Vec<String> = ids.iter().map(|id| format!("{id}-rival")).collect();
             let mut body = body.clone();
-            for (rider, id) in body["requests"].as_array_mut().unwrap().iter_mut().zip(&ids) {
+            for (rider, id) in body["requests"]
+                .as_array_mut()
+                .unwrap()
+                .iter_mut()
+                .zip(&ids)
+            {
                 rider["id"] = id.as_str().into();
             }
             call(format!("w{number}-rival"), ids, &body)
