@@ -1,20 +1,21 @@
 //! The faults of a schedule: drawn from its seed, injected while the load is on, counted, healed.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     thread,
     time::{Duration, Instant},
 };
 
 use kheya_faults::{Delay, Fault, Often, Towards};
-use serde_json::Value;
+use reqwest::Method;
+use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
 use crate::{
-    calls::Told,
+    calls::{Asked, Told},
     chance::Chance,
     check::Loss,
-    load::Load,
+    load::{self, Load},
     stage::{NODES, Redis, Stage},
     watching,
 };
@@ -180,7 +181,7 @@ impl Director<'_> {
                 let by = Duration::from_millis(5_000 + self.chance.below(55_000) as u64);
                 self.advance(by);
                 self.rest(600, 1_200);
-                self.advance(Duration::from_millis(1_000));
+                self.advance(Duration::from_secs(1));
                 self.rest(600, 1_200);
             }
             Kind::ClockBack => self.set_clock_back(),
@@ -244,6 +245,40 @@ impl Director<'_> {
         self.load
             .store_is_ahead(self.stage.redis.primary().offset_us());
         self.rest(1_200, 1_500);
+    }
+
+    /// The dispatch tier tells which trips are under way, as far as it knows; those that the store
+    /// had lost get new fences, with which they end.
+    pub(crate) fn reconcile(&mut self) {
+        for world in &self.load.worlds {
+            let Some(region) = self.on.block_on(self.load.caller.read(&world.region)) else {
+                continue;
+            };
+            let told = self.load.caller.witness.told();
+            let trips = trips_under_way(&told, &world.region);
+            let body = json!({
+                "generation": region["generation"],
+                "on_trip": trips,
+                "pending": [],
+                "done": true,
+            });
+            let path = format!("{}/reconcile", world.region);
+            let (caller, node) = (&self.load.caller, self.chance.below(NODES));
+            let sent = caller.send(node, Method::POST, &path, Some(body.to_string()));
+            let answer = self.on.block_on(sent);
+            let answer = answer.json();
+            let restored = answer["restored"].as_array().into_iter().flatten();
+            for trip in restored {
+                *self.counts.entry("trip told after a loss").or_default() += 1;
+                let text = |name: &str| trip[name].as_str().unwrap().to_owned();
+                let fence = trip["fence"].as_u64().unwrap();
+                let (world, driver, request) =
+                    (world.clone(), text("driver_id"), text("request_id"));
+                self.on.spawn(async move {
+                    load::complete(&world, driver, request, fence).await;
+                });
+            }
+        }
     }
 
     /// The node that leads a drawn region.
@@ -470,4 +505,28 @@ impl Director<'_> {
         }
         silent
     }
+}
+
+/// Trips that the dispatch tier knows to have begun, and not to have ended.
+fn trips_under_way(told: &[Told], region: &str) -> Vec<Value> {
+    let succeeded = |wanted: &'static str| {
+        let told = told.iter().filter(move |told| told.region == region);
+        told.filter_map(move |told| match &told.asked {
+            Asked::Claim {
+                verb,
+                driver,
+                request,
+                fence,
+            } if *verb == wanted && told.known()?.outcome.is_ok() => {
+                Some((driver.clone(), request.clone(), *fence))
+            }
+            _ => None,
+        })
+    };
+    let ended: BTreeSet<_> = succeeded("complete").collect();
+    let begun: BTreeSet<_> = succeeded("confirm").collect();
+    begun
+        .difference(&ended)
+        .map(|(driver, request, _)| json!({"driver_id": driver, "request_id": request}))
+        .collect()
 }

@@ -130,16 +130,15 @@ fn write_for_earlier_owners(
                 command["batch_no"] = 60.into();
             }
             *arguments.last_mut().unwrap() = rmp_serde::to_vec_named(&command).unwrap();
-            let sent = match &mut connection {
-                Some(connection) => send(connection, &arguments),
-                None => {
-                    connection = redis.try_connect().ok();
-                    continue;
-                }
+            let Some(open) = &mut connection else {
+                connection = redis.try_connect().ok();
+                continue;
             };
-            match sent {
+            match send(open, &arguments) {
                 Ok(reply) if reply["a"]["Err"] == "window_lost" => late.replaced_refused += 1,
                 Ok(reply) if reply["c"].is_object() => late.of_older_data += 1,
+                // the window is over, and it was this owner who sealed it
+                Ok(reply) if is_first_report(&reply, &command) => late.seals_answered += 1,
                 Ok(reply) => broken.push(format!("INV-4: {other} wrote for {owner}: {reply}")),
                 Err(_) => connection = None,
             }
@@ -152,6 +151,12 @@ fn write_for_earlier_owners(
         }
     }
     (late, broken)
+}
+
+/// Whether a seal was answered with another report than the one that it brought.
+fn is_first_report(reply: &Json, seal: &Json) -> bool {
+    let first = &reply["a"]["Ok"]["body"];
+    first.is_string() && *first != seal["body"]
 }
 
 /// Sends a command; gives its reply.

@@ -5,6 +5,7 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::panic,
     reason = "helpers of a test fail it by panicking"
 )]
@@ -22,6 +23,7 @@ mod late;
 mod load;
 mod mutants;
 mod outage;
+mod post_mortem;
 mod schedule;
 mod stage;
 mod watching;

@@ -1,9 +1,9 @@
 //! One schedule from its seed to its verdict, and the test that runs many.
 
 use std::{
-    env, fs,
+    env,
     panic::{AssertUnwindSafe, catch_unwind},
-    path::{Path, PathBuf},
+    path::Path,
     sync::{
         Mutex,
         atomic::{AtomicU64, Ordering},
@@ -12,7 +12,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::Value;
 use tokio::runtime::{Handle, Runtime};
 
 use crate::{
@@ -21,7 +20,8 @@ use crate::{
     check::{self, Evidence, Tally},
     faults::{Counts, Director, Kind},
     late::{Late, LateWrites},
-    load::Load,
+    load::{Load, WINDOWS_MS},
+    post_mortem,
     stage::{BINARY, SHORT, Stage},
     watching::{counted_breaches, wait_ended, wait_sealed},
 };
@@ -35,6 +35,9 @@ const AT_ONCE: usize = 3;
 /// Regions of a schedule; one more comes to be when the faults have begun.
 const REGIONS: usize = 2;
 
+/// Breaches told of each schedule that fails; the rest is written down.
+const TOLD: usize = 8;
+
 /// Below this a schedule shows nothing.
 const LEAST_ACCEPTED: usize = 40;
 const LEAST_CONFIRMED: usize = 15;
@@ -42,7 +45,8 @@ const LEAST_OWN: usize = 2;
 
 /// All that was accepted ends so soon after the last fault is healed: the longest lease, two windows
 /// with budget and grace, and a second each for nodes to look around and for a busy machine.
-const HEALED_WITHIN: Duration = Duration::from_millis(3_500 + 2 * 850 + 2_000);
+const HEALED_WITHIN: Duration =
+    Duration::from_millis(3_500 + 2 * (WINDOWS_MS[2] as u64 + 350) + 2_000);
 
 /// What came of a schedule.
 pub(crate) struct Verdict {
@@ -51,6 +55,61 @@ pub(crate) struct Verdict {
     tally: Tally,
     late: Late,
     healed: Duration,
+}
+
+/// What came of many.
+#[derive(Default)]
+struct Sum {
+    counts: Counts,
+    tally: Tally,
+    late: Late,
+    healed: Vec<Duration>,
+    failed: Vec<(u64, Vec<String>)>,
+}
+
+impl Sum {
+    fn add(&mut self, seed: u64, ran: thread::Result<Verdict>) {
+        match ran {
+            Ok(verdict) => {
+                for (fault, times) in verdict.counts {
+                    *self.counts.entry(fault).or_default() += times;
+                }
+                self.tally.add(&verdict.tally);
+                self.late.add(verdict.late);
+                self.healed.push(verdict.healed);
+                if !verdict.broken.is_empty() {
+                    self.failed.push((seed, verdict.broken));
+                }
+            }
+            Err(panic) => {
+                let told = panic.downcast_ref::<String>().cloned();
+                let told = told.unwrap_or_else(|| "a panic".into());
+                self.failed.push((seed, vec![told]));
+            }
+        }
+    }
+
+    fn tell(&self) {
+        println!("injected: {:#?}", self.counts);
+        println!("checked: {:#?}", self.tally);
+        println!("writes that came too late: {:?}", self.late);
+        let mut healed = self.healed.clone();
+        healed.sort_unstable();
+        if let (Some(middle), Some(last)) = (healed.get(healed.len() / 2), healed.last()) {
+            println!("all ended after healing: median {middle:.1?}, longest {last:.1?}");
+        }
+        for (seed, broken) in &self.failed {
+            let kind = Kind::of(*seed);
+            println!(
+                "seed {seed} ({kind:?}), again with: \
+                 SCHEDULE={seed} cargo test --test schedules every_promise"
+            );
+            for told in broken.iter().take(TOLD) {
+                println!("    {told:.1000}");
+            }
+            println!("    {}", broken.last().map_or("", String::as_str));
+        }
+    }
 }
 
 #[test]
@@ -65,13 +124,7 @@ fn every_promise_holds_under_seeded_faults() {
     let started = Instant::now();
     let runtime = Runtime::new().unwrap();
     let next = AtomicU64::new(first);
-    let sum = Mutex::new((
-        Counts::new(),
-        Tally::default(),
-        Late::default(),
-        Vec::new(),
-        Vec::new(),
-    ));
+    let sum = Mutex::new(Sum::default());
     thread::scope(|scope| {
         for _ in 0..AT_ONCE.min(count as usize) {
             scope.spawn(|| {
@@ -83,47 +136,15 @@ fn every_promise_holds_under_seeded_faults() {
                     let ran = catch_unwind(AssertUnwindSafe(|| {
                         run(seed, runtime.handle(), Path::new(BINARY))
                     }));
-                    let mut sum = sum.lock().unwrap();
-                    match ran {
-                        Ok(verdict) => {
-                            for (fault, times) in verdict.counts {
-                                *sum.0.entry(fault).or_default() += times;
-                            }
-                            sum.1.add(&verdict.tally);
-                            sum.2.add(verdict.late);
-                            sum.3.push(verdict.healed);
-                            if !verdict.broken.is_empty() {
-                                sum.4.push((seed, verdict.broken));
-                            }
-                        }
-                        Err(panic) => {
-                            let told = panic.downcast_ref::<String>().cloned();
-                            sum.4
-                                .push((seed, vec![told.unwrap_or_else(|| "a panic".into())]));
-                        }
-                    }
+                    sum.lock().unwrap().add(seed, ran);
                 }
             });
         }
     });
-    let (counts, tally, late, mut healed, failed) = sum.into_inner().unwrap();
-    healed.sort();
+    let sum = sum.into_inner().unwrap();
     println!("{count} schedules in {:.0?}", started.elapsed());
-    println!("injected: {counts:#?}");
-    println!("checked: {tally:#?}");
-    println!("writes that came too late: {late:?}");
-    if let (Some(middle), Some(last)) = (healed.get(healed.len() / 2), healed.last()) {
-        println!("all ended after healing: median {middle:.1?}, longest {last:.1?}");
-    }
-    for (seed, broken) in &failed {
-        let kind = Kind::of(*seed);
-        println!(
-            "seed {seed} ({kind:?}), again with: SCHEDULE={seed} cargo test --test schedules every_promise"
-        );
-        for told in broken.iter().take(8) {
-            println!("    {told}");
-        }
-    }
+    sum.tell();
+    let Sum { failed, late, .. } = sum;
     let seeds: Vec<u64> = failed.iter().map(|(seed, _)| *seed).collect();
     assert!(
         failed.is_empty(),
@@ -153,6 +174,7 @@ pub(crate) fn run(seed: u64, on: &Handle, binary: &Path) -> Verdict {
         seed,
         1.0,
     );
+    load.tune(on);
     let mut director = Director {
         stage: &stage,
         load: &load,
@@ -172,6 +194,7 @@ pub(crate) fn run(seed: u64, on: &Handle, binary: &Path) -> Verdict {
     director.heal();
     if !director.losses.is_empty() {
         broken.extend(director.quarantine_is_told());
+        director.reconcile();
         director.sit_out_quarantine();
     }
     let healing = Instant::now();
@@ -215,17 +238,11 @@ pub(crate) fn run(seed: u64, on: &Handle, binary: &Path) -> Verdict {
     {
         broken.push(format!("invalid: too little load: {tally:?}"));
     }
-    let words: Vec<String> = stage.nodes.iter().map(kheya_faults::Node::stderr).collect();
-    for word in &words {
-        if let Some(line) = word.lines().find(|line| line.contains("panicked")) {
-            broken.push(format!("a node panicked: {line}"));
-        }
-    }
+    broken.extend(panics(&stage));
     if !broken.is_empty() {
-        broken.push(format!(
-            "all of it is in {}",
-            post_mortem(seed, &all, &words, &stage, &broken).display()
-        ));
+        let name = format!("schedule-{seed}");
+        let directory = post_mortem::write_down(&name, started, &all, &stage, &broken);
+        broken.push(format!("all of it is in {}", directory.display()));
     }
     println!(
         "seed {seed} {kind:?}: {:.1?}, healed {healed:.1?}, {late:?}, {tally:?}{}",
@@ -241,46 +258,13 @@ pub(crate) fn run(seed: u64, on: &Handle, binary: &Path) -> Verdict {
     }
 }
 
-/// Writes down everything that is known of a failed schedule.
-fn post_mortem(
-    seed: u64,
-    evidence: &[Evidence],
-    words: &[String],
-    stage: &Stage,
-    broken: &[String],
-) -> PathBuf {
-    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("schedule-{seed}"));
-    let _ = fs::remove_dir_all(&directory);
-    fs::create_dir_all(&directory).unwrap();
-    let write = |name: String, text: String| fs::write(directory.join(name), text).unwrap();
-    let lines = |values: &[Value]| {
-        values
-            .iter()
-            .map(|value| format!("{value}\n"))
-            .collect::<String>()
-    };
-    write("broken".into(), broken.join("\n"));
-    for region in evidence {
-        write(
-            format!("{}-events.jsonl", region.region),
-            lines(&region.outbox),
-        );
-        write(
-            format!("{}-windows.jsonl", region.region),
-            lines(&region.reports),
-        );
-        write(
-            format!("{}-calls", region.region),
-            format!("{:#?}", region.told),
-        );
-        write(
-            format!("{}-seen", region.region),
-            format!("{:#?}", region.seen),
-        );
+/// Panics of nodes.
+fn panics(stage: &Stage) -> Vec<String> {
+    let mut panics = Vec::new();
+    for (number, node) in stage.nodes.iter().enumerate() {
+        let words = node.stderr();
+        let lines = words.lines().filter(|line| line.contains("panicked"));
+        panics.extend(lines.map(|line| format!("n{number} panicked: {line}")));
     }
-    for (node, word) in words.iter().enumerate() {
-        write(format!("n{node}.stderr"), word.clone());
-    }
-    write("redis.log".into(), stage.redis.primary().log());
-    directory
+    panics
 }

@@ -71,6 +71,7 @@ fn intake(evidence: &Evidence, books: &Books, told: &Told, findings: &mut Findin
     for taken in answer["requests"].as_array().unwrap() {
         let id = taken["id"].as_str().unwrap();
         findings.tally.accepted += 1;
+        closed_as_promised(evidence, taken, findings);
         findings.hold(books.requested.contains(id), || {
             format!("INV-6: {id} was accepted ({taken}) and is not in the outbox")
         });
@@ -85,6 +86,21 @@ fn intake(evidence: &Evidence, books: &Books, told: &Told, findings: &mut Findin
             )
         });
     }
+}
+
+/// The window of an accepted request closed no later than was said, whatever was tuned since.
+fn closed_as_promised(evidence: &Evidence, taken: &Value, findings: &mut Findings) {
+    if !evidence.losses.is_empty() || evidence.clock_set_back {
+        return;
+    }
+    let window = &taken["window_seq"];
+    let mut reports = evidence.reports.iter();
+    let report = reports.find(|report| report["window_seq"] == *window);
+    let closed = report.and_then(|report| report["closed_at_ms"].as_i64());
+    let promised = taken["closes_at_ms"].as_i64().unwrap();
+    findings.hold(closed.is_some_and(|closed| closed <= promised), || {
+        format!("INV-8: {taken} was promised, and this came: {report:?}")
+    });
 }
 
 fn cancel(evidence: &Evidence, books: &Books, told: &Told, id: &str, findings: &mut Findings) {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kheya::protocol::{EventType, Ledger, RequestState};
+use kheya::protocol::{EventType, Ledger, Reason, RequestState};
 use serde_json::Value;
 
 use super::{Evidence, Findings};
@@ -43,6 +43,8 @@ pub(super) fn keep(evidence: &Evidence, findings: &mut Findings) -> Books {
             EventType::Requested => {
                 books.requested.insert(request);
             }
+            // a trip that is told after a loss may have ended otherwise in between
+            EventType::Confirmed if event.reason == Some(Reason::Reconciled) => {}
             EventType::Confirmed | EventType::Cancelled | EventType::Expired => {
                 books.ends.entry(request).or_default().push(event.kind);
             }

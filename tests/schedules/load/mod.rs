@@ -4,6 +4,7 @@
 mod cars;
 mod drivers;
 mod riders;
+mod tuning;
 mod windows;
 
 use std::{
@@ -17,6 +18,9 @@ use std::{
 
 use serde_json::Value;
 use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
+
+pub(crate) use drivers::complete;
+pub(crate) use tuning::WINDOWS_MS;
 
 use crate::{calls::Caller, chance::Chance, stage::machine_ms};
 
@@ -142,6 +146,13 @@ impl Load {
             load.worlds.push(world);
         }
         load
+    }
+
+    /// Lets ops tune the windows of every region.
+    pub(crate) fn tune(&mut self, on: &Handle) {
+        for world in &self.worlds {
+            self.begun.push(on.spawn(tuning::is_done(world.clone())));
+        }
     }
 
     /// What lets the late regions come to be.
