@@ -172,7 +172,7 @@ fn padded(text: &str, length: usize) -> Vec<u8> {
     let mut bytes = text.as_bytes().to_vec();
     let blanks = length
         .checked_sub(bytes.len())
-        .expect("the wrong text is too long");
+        .unwrap();
     let last_word = text.rfind(' ').unwrap_or(text.len());
     bytes.splice(last_word..last_word, vec![b' '; blanks]);
     bytes
