@@ -1,11 +1,13 @@
 //! The command line. Data goes to stdout, everything else to stderr; exit codes are 0 done, 1 it
 //! failed, 2 the call or the input was wrong.
 
+mod demand;
 mod generate;
 mod progress;
 mod replay;
 mod serve;
 mod solve;
+mod tune;
 mod verify;
 
 use std::{
@@ -36,6 +38,8 @@ enum Command {
     Solve(solve::SolveArgs),
     /// Replay recorded demand and compare batch with the greedy rules
     Replay(Box<replay::ReplayArgs>),
+    /// Find the window and limits that serve recorded demand best
+    Tune(Box<tune::TuneArgs>),
     /// Serve live regions over HTTP
     Serve(Box<serve::ServeArgs>),
     /// Write the recorded demand of a made-up city
@@ -81,6 +85,7 @@ pub fn main() -> ExitCode {
     let done = match cli.command {
         Command::Solve(args) => solve::solve(&args),
         Command::Replay(args) => replay::replay(&args),
+        Command::Tune(args) => tune::tune(&args),
         Command::Serve(args) => serve::serve(&args),
         Command::Generate(args) => generate::generate(&args),
     };
@@ -106,6 +111,26 @@ fn check_out(out: &Path) -> Result<(), Failure> {
         return Err(refused(&detail));
     }
     let probe = standing.join(format!(".kheya-{}.partial", std::process::id()));
+    File::create_new(&probe).map_err(|error| refused(&error))?;
+    fs::remove_file(&probe).map_err(|error| refused(&error))
+}
+
+/// Checks that a file can be written where `flag` says: its directory is there, and it is no
+/// directory itself.
+fn check_file(flag: &str, file: &Path) -> Result<(), Failure> {
+    let refused = |detail: &dyn std::fmt::Display| {
+        Failure::Input(format!("{flag} {}: {detail}", file.display()))
+    };
+    if file.is_dir() {
+        return Err(refused(&"is a directory"));
+    }
+    let parent = file.parent().filter(|p| !p.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    if !parent.is_dir() {
+        let detail = format!("there is no directory {}", parent.display());
+        return Err(refused(&detail));
+    }
+    let probe = parent.join(format!(".kheya-{}.partial", std::process::id()));
     File::create_new(&probe).map_err(|error| refused(&error))?;
     fs::remove_file(&probe).map_err(|error| refused(&error))
 }

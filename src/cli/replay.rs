@@ -1,20 +1,27 @@
 //! `kheya replay`: recorded demand decided again.
 
-use std::{path::PathBuf, time::Instant};
+use std::{
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
 use clap::{Args, ValueEnum};
 use rayon::prelude::*;
-use serde_json::{Map, Value};
 
-use super::{Failure, Format, check_out, duration, print, progress::Bar, verify};
+use super::{
+    Failure, Format, check_file, check_out,
+    demand::{BehaviourArgs, Input, ReadingArgs, read_input, region_id, set_config},
+    duration, print,
+    progress::Bar,
+    verify,
+};
 use crate::{
     config::RegionConfig,
     domain::{DurationMs, RegionId},
     replay::{
-        self, Kpis, Policy, ReplayReport, Scenario,
-        input::{
-            Demand, DropoffRule, FleetDriver, ReadOptions, RecordedRun, read_demand, read_drivers,
-        },
+        self, Kpis, Policy, ReplayReport, Run, Scenario,
+        input::{Demand, FleetDriver, read_drivers},
+        page,
     },
 };
 
@@ -29,7 +36,8 @@ pub(super) struct ReplayArgs {
         long,
         conflicts_with_all = [
             "fleet", "region", "window", "policy", "seed", "settings", "out", "zones", "tz", "from",
-            "to", "sample", "map", "date_order", "zone_jitter", "dropoff",
+            "to", "sample", "map", "date_order", "zone_jitter", "dropoff", "patience", "acceptance",
+            "report",
         ]
     )]
     verify: bool,
@@ -51,12 +59,17 @@ pub(super) struct ReplayArgs {
     #[arg(long = "set", value_name = "NAME=VALUE")]
     settings: Vec<String>,
     #[command(flatten)]
+    behaviour: BehaviourArgs,
+    #[command(flatten)]
     reading: ReadingArgs,
     #[arg(long, value_enum, default_value = "human")]
     format: Format,
     /// Write run.json, assignments.csv and windows.csv into this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Write a page with charts of what was found: one HTML file that needs nothing else
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
 }
 
 /// Which cars there are. A record brings its own; other demand does not.
@@ -71,52 +84,9 @@ pub(super) struct FleetArgs {
     drivers_file: Option<PathBuf>,
 }
 
-/// How the files are to be read.
-#[derive(Args)]
-pub(super) struct ReadingArgs {
-    /// Zones (id, centroid, box), for records that name zones instead of coordinates
-    #[arg(long, value_name = "CSV")]
-    zones: Option<PathBuf>,
-    /// Put a zone's points on a disc, or all on its centroid
-    #[arg(long, value_enum, default_value = "disc")]
-    zone_jitter: ZoneJitter,
-    /// Time zone of wall-clock times
-    #[arg(long, value_name = "ZONE", default_value = "UTC")]
-    tz: String,
-    /// First request time used (in `--tz`)
-    #[arg(long, value_name = "TIME")]
-    from: Option<String>,
-    /// First request time no longer used (in `--tz`)
-    #[arg(long, value_name = "TIME")]
-    to: Option<String>,
-    /// Use this share of the requests, drawn by id
-    #[arg(long, value_name = "SHARE")]
-    sample: Option<f64>,
-    /// Take a field from a column, such as `pickup_lat=y1` (repeatable)
-    #[arg(long = "map", value_name = "FIELD=COLUMN")]
-    map: Vec<String>,
-    /// Order of day, month and year: mdy, dmy or ymd
-    #[arg(long, value_name = "ORDER")]
-    date_order: Option<replay::input::DateOrder>,
-    /// A row without a usable drop-off is skipped, or given one drawn from the others
-    #[arg(long, value_enum, default_value = "require")]
-    dropoff: Dropoff,
-}
-
+/// Which rules to run.
 #[derive(Clone, Copy, ValueEnum)]
-enum ZoneJitter {
-    Disc,
-    None,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Dropoff {
-    Require,
-    Sample,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum PolicyChoice {
+pub(super) enum PolicyChoice {
     Batch,
     Greedy,
     GreedyEdge,
@@ -126,7 +96,8 @@ enum PolicyChoice {
 }
 
 impl PolicyChoice {
-    fn policies(self) -> Vec<Policy> {
+    /// The rules it names.
+    pub(super) fn policies(self) -> Vec<Policy> {
         match self {
             Self::Batch => vec![Policy::Batch],
             Self::Greedy => vec![Policy::Greedy],
@@ -135,37 +106,6 @@ impl PolicyChoice {
             Self::Both => vec![Policy::Batch, Policy::Greedy],
             Self::All => Policy::ALL.to_vec(),
         }
-    }
-}
-
-impl ReadingArgs {
-    fn options(&self, seed: u64) -> Result<ReadOptions, Failure> {
-        if let Some(share) = self.sample
-            && !(share > 0.0 && share <= 1.0)
-        {
-            return Err(Failure::Input(format!(
-                "--sample {share}: a share lies above 0 and at most at 1"
-            )));
-        }
-        Ok(ReadOptions {
-            map: self
-                .map
-                .iter()
-                .map(|pair| name_value("--map", pair))
-                .collect::<Result<_, _>>()?,
-            zones: self.zones.clone(),
-            zone_jitter: matches!(self.zone_jitter, ZoneJitter::Disc),
-            tz: Some(self.tz.clone()),
-            from: self.from.clone(),
-            to: self.to.clone(),
-            date_order: self.date_order,
-            dropoff: match self.dropoff {
-                Dropoff::Require => DropoffRule::Require,
-                Dropoff::Sample => DropoffRule::Sample,
-            },
-            sample: self.sample,
-            seed,
-        })
     }
 }
 
@@ -179,6 +119,9 @@ pub(super) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     if let Some(out) = &args.out {
         check_out(out)?;
     }
+    if let Some(page) = &args.report {
+        check_file("--report", page)?;
+    }
     let options = args.reading.options(args.seed)?;
     // the fleet file is small: what is wrong with it is said before the long reading
     let recorded_fleet = args
@@ -188,20 +131,21 @@ pub(super) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
         .map(read_drivers)
         .transpose();
     let recorded_fleet = recorded_fleet.map_err(|e| Failure::input(&e))?;
-    let record = read_record(args)?;
-    let (demand, recorded_fleet, config) = match &record {
-        Some(record) => (
-            record.demand(&options).map_err(|e| Failure::input(&e))?,
-            recorded_fleet.or_else(|| args.fleet.drivers.is_none().then(|| record.fleet())),
-            region_config(args, record.config().unwrap_or(&RegionConfig::default()))?,
-        ),
-        None => (
-            read(&args.files, &options)?,
-            recorded_fleet,
-            region_config(args, &RegionConfig::default())?,
-        ),
-    };
-    drop(record);
+    let fleet_given = args.fleet.drivers.is_some() || recorded_fleet.is_some();
+    let region = args.region.as_ref();
+    let Input {
+        demand,
+        fleet,
+        config,
+    } = read_input(&args.files, region, &options, fleet_given)?;
+    if region.is_some() && config.is_none() {
+        return Err(Failure::Input(
+            "--region: only a record of the service has regions".into(),
+        ));
+    }
+    let config = region_config(args, &config.unwrap_or_default())?;
+    let recorded_fleet =
+        recorded_fleet.or_else(|| args.fleet.drivers.is_none().then_some(fleet)?);
     let scenario = scenario(config, args, &demand, recorded_fleet);
     let Demand {
         report: input,
@@ -227,52 +171,32 @@ pub(super) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     if let Some(out) = &args.out {
         replay::write_outputs(out, &scenario, &runs, &report).map_err(|e| Failure::broken(&e))?;
     }
+    if let Some(page) = &args.report {
+        write_report(page, args, &scenario, &runs, &report)?;
+    }
     match args.format {
         Format::Human => print(&replay::human(&report)),
         Format::Json => print(&(report.json().map_err(|e| Failure::broken(&e))? + "\n")),
     }
 }
 
-/// Reads the files if they are records of the service; if not, the fleet and the region that only
-/// a record has must be as other demand needs them.
-fn read_record(args: &ReplayArgs) -> Result<Option<RecordedRun>, Failure> {
-    let bar = Bar::new("reading", 1, 1);
-    let record = RecordedRun::read(&args.files, args.region.as_ref(), &|done, total| {
-        bar.total(total);
-        bar.done(0, done);
-    });
-    bar.finish();
-    let record = record.map_err(|e| Failure::input(&e))?;
-    if record.is_none() {
-        if args.region.is_some() {
-            return Err(Failure::Input(
-                "--region: only a record of the service has regions".into(),
-            ));
-        }
-        if let Some(absent) = args.files.iter().find(|file| !file.exists()) {
-            return Err(Failure::Input(format!(
-                "{} cannot be read: there is no such file or directory",
-                absent.display()
-            )));
-        }
-        if args.fleet.drivers.is_none() && args.fleet.drivers_file.is_none() {
-            return Err(Failure::Input(
-                "--drivers N or --drivers-file CSV is needed: only a record of the service brings its own cars"
-                    .into(),
-            ));
-        }
-    }
-    Ok(record)
-}
-
-fn read(files: &[PathBuf], options: &ReadOptions) -> Result<Demand, Failure> {
-    let bar = Bar::new("reading", 1, 1);
-    let demand = read_demand(files, options, &|done, total| {
-        bar.total(total);
-        bar.done(0, done);
-    });
-    bar.finish();
-    demand.map_err(|e| Failure::input(&e))
+/// Writes the page of `--report`.
+fn write_report(
+    file: &Path,
+    args: &ReplayArgs,
+    scenario: &Scenario,
+    runs: &[Run],
+    report: &ReplayReport,
+) -> Result<(), Failure> {
+    let fleet = match (&args.fleet.drivers_file, args.fleet.drivers) {
+        (Some(file), _) => format!("recorded in {}", file.display()),
+        (None, Some(_)) => format!("sampled from the pickups with seed {}", args.seed),
+        (None, None) => "as the service recorded them".into(),
+    };
+    let account = page::Account::new(std::env::args_os().skip(1), &args.reading.tz, fleet);
+    let collected = page::Collected::of(scenario, runs);
+    let text = page::replay_page(&account, report, &collected, scenario);
+    page::write_page(file, &text).map_err(|e| Failure::broken(&e))
 }
 
 fn scenario(
@@ -288,58 +212,12 @@ fn scenario(
     let fleet = recorded_fleet.unwrap_or_else(|| {
         replay::sample_fleet(demand, args.fleet.drivers.unwrap_or(0), args.seed, t0)
     });
-    Scenario::new(config, args.seed, t0, demand, &fleet)
+    Scenario::new(config, args.seed, t0, demand, &fleet).with_behaviour(args.behaviour.behaviour())
 }
 
-/// `base` with `--window` and `--set`; a value outside its rails is an error here, since a replay is
-/// asked for exactly what it says.
+/// `base` with `--window` and `--set`.
 fn region_config(args: &ReplayArgs, base: &RegionConfig) -> Result<RegionConfig, Failure> {
-    let mut patch = Map::new();
     let window = args.window.unwrap_or(base.window_ms);
-    let window_ms = window.get();
-    patch.insert("window_ms".into(), window_ms.into());
-    // the budget does not matter to a replay, but has to fit into a short window
-    let budget_ms = base.budget_ms.get().min(window_ms.max(1));
-    patch.insert("budget_ms".into(), budget_ms.into());
-    for setting in &args.settings {
-        let (name, value) = name_value("--set", setting)?;
-        if name == "window_ms" {
-            return Err(Failure::Input("--set window_ms: use --window".into()));
-        }
-        let value: Value = serde_json::from_str(&value)
-            .map_err(|_| Failure::Input(format!("--set {setting}: {value:?} is no JSON value")))?;
-        patch.insert(name, value);
-    }
-    let patched = base.patched(&patch).map_err(|errors| {
-        Failure::Input(
-            errors
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-                .join("; "),
-        )
-    })?;
-    match patched.clamped.first() {
-        None => Ok(patched.config),
-        Some(clamp) if clamp.path == "window_ms" => Err(Failure::Input(format!(
-            "--window {window}ms: a window is 500ms to 30s long"
-        ))),
-        Some(clamp) => Err(Failure::Input(format!(
-            "--set {}={}: outside its limits, the nearest is {}",
-            clamp.path, clamp.asked, clamp.used
-        ))),
-    }
-}
-
-fn region_id(text: &str) -> Result<RegionId, String> {
-    RegionId::new(text).map_err(|error| error.to_string())
-}
-
-fn name_value(flag: &str, text: &str) -> Result<(String, String), Failure> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() && !value.is_empty() => {
-            Ok((name.into(), value.into()))
-        }
-        _ => Err(Failure::Input(format!("{flag} {text}: write NAME=VALUE"))),
-    }
+    let fixed = [("window_ms", "--window")];
+    set_config(base, Some(window), &args.settings, &fixed)
 }

@@ -110,6 +110,14 @@ pub struct WindowRecord {
 }
 
 impl WindowRecord {
+    /// As readers see it.
+    pub(crate) fn told(&self) -> Self {
+        Self {
+            batches: BTreeMap::new(),
+            ..self.clone()
+        }
+    }
+
     /// From when on any node may take it over.
     pub fn overdue_at(&self) -> UnixMs {
         let deadline = self.closes_at_ms + self.budget_ms + self.grace_ms;
@@ -355,7 +363,7 @@ impl Region {
         let window = self
             .windows
             .get(&seq)
-            .cloned()
+            .map(WindowRecord::told)
             .ok_or(WindowRefusal::WindowLost)?;
         Ok(TakenWindow { owner, window })
     }

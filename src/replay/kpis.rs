@@ -49,6 +49,15 @@ pub struct Kpis {
     pub expired: usize,
     /// Lost riders who had a candidate in some window.
     pub expired_with_candidates: usize,
+    /// Riders who gave up, where riders may: while waiting, or at the ETA they were shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gave_up: Option<usize>,
+    /// Those of them who cancelled at the ETA.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gave_up_at_eta: Option<usize>,
+    /// Offers that drivers declined, where they may.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub declined: Option<u64>,
     /// Share of requests that got a driver.
     pub match_rate: Option<f64>,
     /// Assignment to arrival, by the ETA.
@@ -96,6 +105,7 @@ impl Kpis {
         let config = &scenario.config;
         let (mut eta_s, mut delay_s, mut wait_s) = (Vec::new(), Vec::new(), Vec::new());
         let (mut expired, mut expired_with_candidates) = (0, 0);
+        let (mut gave_up, mut gave_up_at_eta) = (0, 0);
         let mut paid_km = 0.0;
         for (trip, outcome) in scenario.trips.iter().zip(&run.outcomes) {
             match *outcome {
@@ -110,12 +120,16 @@ impl Kpis {
                     expired += 1;
                     expired_with_candidates += usize::from(had_candidate);
                 }
+                Outcome::GaveUp { at_eta } => {
+                    gave_up += 1;
+                    gave_up_at_eta += usize::from(at_eta);
+                }
             }
         }
         let (requests, matched) = (scenario.trips.len(), eta_s.len());
         let empty_km = eta_s.iter().sum::<f64>() * config.speed_kmh / 3600.0;
         let lost_s = config.max_wait_ms.as_seconds() + config.max_pickup_eta_s;
-        let rider_s = wait_s.iter().sum::<f64>() + expired as f64 * lost_s;
+        let rider_s = wait_s.iter().sum::<f64>() + (expired + gave_up) as f64 * lost_s;
         let (trip_s, en_route_s, driver_s) = time_use(scenario, run);
         let solve_ms = run
             .solve_times
@@ -130,6 +144,9 @@ impl Kpis {
             matched,
             expired,
             expired_with_candidates,
+            gave_up: scenario.behaviour.patience.map(|_| gave_up),
+            gave_up_at_eta: scenario.behaviour.patience.map(|_| gave_up_at_eta),
+            declined: scenario.behaviour.acceptance.map(|_| run.declined),
             match_rate: ratio(matched as f64, requests as f64),
             pickup_eta_s: Spread::of(eta_s),
             assign_delay_s: Spread::of(delay_s),
@@ -144,6 +161,11 @@ impl Kpis {
             windows_deferring: run.windows.iter().filter(|row| row.deferred > 0).count(),
             solve_ms: SolveTimes::of(solve_ms),
         }
+    }
+
+    /// Requests that got no driver.
+    pub fn lost(&self) -> usize {
+        self.expired + self.gave_up.unwrap_or(0)
     }
 
     /// The policy the figures are of.

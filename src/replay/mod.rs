@@ -1,20 +1,26 @@
 //! Replay: recorded demand decided again, offline, to see what a rule or a window is worth.
 
 pub mod input;
+pub mod page;
+pub mod tune;
 
+mod behaviour;
 pub(crate) mod draw;
 mod fleet;
 mod kpis;
+mod outcome;
 mod output;
 mod policy;
 mod report;
 mod scenario;
 mod world;
 
+pub use behaviour::{Acceptance, Behaviour, BehaviourError, Patience};
 pub use fleet::sample_fleet;
 pub use kpis::{Gain, Kpis, SolveTimes, Spread, quantile};
-pub use output::{OutputError, write_outputs};
+pub use outcome::{Outcome, Run, WindowGains, WindowRow};
+pub use output::{OutputError, write_outputs, write_tune_outputs};
 pub use policy::{Policy, UnknownPolicy};
 pub use report::{ReplayReport, human};
 pub use scenario::{Scenario, ScenarioDriver, ScenarioTrip};
-pub use world::{Outcome, Run, WindowGains, WindowRow, run};
+pub use world::run;

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Outcome, ReplayReport, Run, Scenario, WindowGains};
+use super::{Outcome, ReplayReport, Run, Scenario, WindowGains, tune::TuneReport};
 use crate::domain::{CostMs, DurationMs};
 
 /// Why the files could not be written.
@@ -39,17 +39,39 @@ pub fn write_outputs(
     runs: &[Run],
     report: &ReplayReport,
 ) -> Result<(), OutputError> {
+    put_files(
+        directory,
+        &[
+            ("run.json", (report.json()? + "\n").into_bytes()),
+            ("assignments.csv", assignments(scenario, runs)?),
+            ("windows.csv", windows(runs)?),
+        ],
+    )
+}
+
+/// Writes `tune.json` and `blocks.csv` into `directory`, which is made if needed.
+///
+/// # Errors
+/// [`OutputError`] names the file; the directory then holds what it held before.
+pub fn write_tune_outputs(directory: &Path, report: &TuneReport) -> Result<(), OutputError> {
+    put_files(
+        directory,
+        &[
+            ("tune.json", (report.json()? + "\n").into_bytes()),
+            ("blocks.csv", report.blocks_csv()?),
+        ],
+    )
+}
+
+/// Puts files into a directory, all or none.
+fn put_files(directory: &Path, files: &[(&str, Vec<u8>)]) -> Result<(), OutputError> {
     let io = |path: &Path| {
         let path = path.to_owned();
         move |error| OutputError::Io { path, error }
     };
     fs::create_dir_all(directory).map_err(io(directory))?;
     let mut staged = Vec::new();
-    for (name, content) in [
-        ("run.json", (report.json()? + "\n").into_bytes()),
-        ("assignments.csv", assignments(scenario, runs)?),
-        ("windows.csv", windows(runs)?),
-    ] {
+    for (name, content) in files {
         let path = directory.join(name);
         if path.is_dir() {
             remove_partials(&staged);
@@ -57,7 +79,7 @@ pub fn write_outputs(
         }
         let partial = directory.join(format!(".{name}.partial"));
         let written = fs::File::create(&partial).and_then(|mut file| {
-            file.write_all(&content)?;
+            file.write_all(content)?;
             file.sync_all()
         });
         staged.push((partial.clone(), path));

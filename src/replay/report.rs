@@ -50,10 +50,15 @@ impl ReplayReport {
     /// # Errors
     /// Those of the JSON writer.
     pub fn json(&self) -> serde_json::Result<String> {
-        let mut value = serde_json::to_value(self)?;
-        round_numbers(&mut value);
-        serde_json::to_string_pretty(&value)
+        rounded_json(self)
     }
+}
+
+/// An answer as JSON, numbers rounded to four decimals.
+pub(super) fn rounded_json(answer: &impl Serialize) -> serde_json::Result<String> {
+    let mut value = serde_json::to_value(answer)?;
+    round_numbers(&mut value);
+    serde_json::to_string_pretty(&value)
 }
 
 fn round_numbers(value: &mut serde_json::Value) {
@@ -120,7 +125,7 @@ fn write_runs(text: &mut String, runs: &[Kpis]) {
             mean_p95(&kpis.wait_s),
             percent(kpis.empty_km_share),
             percent(kpis.utilisation),
-            kpis.expired,
+            kpis.lost(),
         );
     }
     text.push_str(
@@ -134,10 +139,30 @@ fn write_runs(text: &mut String, runs: &[Kpis]) {
             kpis.policy, kpis.windows_deferring, kpis.windows
         );
     }
+    for kpis in runs {
+        write_refusals(text, kpis);
+    }
     for policy in Policy::ALL {
         if runs.iter().any(|kpis| kpis.is_of(policy)) {
             let _ = writeln!(text, "{:<12} {}", policy.name(), policy.describe());
         }
+    }
+}
+
+/// Who refused, where anybody could.
+fn write_refusals(text: &mut String, kpis: &Kpis) {
+    let mut parts = Vec::new();
+    if let (Some(all), Some(at_eta)) = (kpis.gave_up, kpis.gave_up_at_eta) {
+        parts.push(format!(
+            "{} riders gave up waiting and {at_eta} at the ETA they were shown",
+            all - at_eta
+        ));
+    }
+    if let Some(declined) = kpis.declined {
+        parts.push(format!("drivers declined {declined} offers"));
+    }
+    if !parts.is_empty() {
+        let _ = writeln!(text, "{}: {}", kpis.policy, parts.join(", "));
     }
 }
 
@@ -183,7 +208,7 @@ fn write_gains(text: &mut String, report: &ReplayReport) {
     }
 }
 
-fn write_input(text: &mut String, input: &InputReport) {
+pub(super) fn write_input(text: &mut String, input: &InputReport) {
     let _ = writeln!(
         text,
         "{} rows read, {} used",
@@ -201,18 +226,18 @@ fn mean_p95(spread: &Spread) -> String {
     }
 }
 
-fn seconds(s: f64) -> String {
+pub(super) fn seconds(s: f64) -> String {
     format!("{s:.1} s")
 }
 
-fn percent(share: Option<f64>) -> String {
+pub(super) fn percent(share: Option<f64>) -> String {
     share.map_or_else(dash, |share| format!("{:.1} %", 100.0 * share))
 }
 
-fn signed(value: Option<f64>, unit: &str) -> String {
+pub(super) fn signed(value: Option<f64>, unit: &str) -> String {
     value.map_or_else(dash, |value| format!("{value:+.1}{unit}"))
 }
 
-fn dash() -> String {
+pub(super) fn dash() -> String {
     "–".into()
 }

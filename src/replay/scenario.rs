@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use super::input::{Demand, FleetDriver};
+use super::{
+    Behaviour,
+    input::{Demand, FleetDriver},
+};
 use crate::{
     config::RegionConfig,
     decision::{DriverSnapshot, RequestSnapshot},
@@ -45,6 +48,10 @@ pub struct Scenario {
     pub seed: u64,
     /// Start: the first used request, or the start that was asked for.
     pub t0: UnixMs,
+    /// Where the closes of the windows lie: at `t0` + `phase` + whole windows. Less than a window.
+    pub phase: DurationMs,
+    /// Who may refuse.
+    pub behaviour: Behaviour,
     /// Trips by (`requested_at_ms`, id).
     pub trips: Vec<ScenarioTrip>,
     /// Drivers by id.
@@ -102,9 +109,26 @@ impl Scenario {
             config,
             seed,
             t0,
+            phase: DurationMs::ZERO,
+            behaviour: Behaviour::default(),
             trips,
             drivers,
         }
+    }
+
+    /// The same with its windows closing `phase` later, which is taken modulo their length.
+    #[must_use]
+    pub fn with_phase(mut self, phase: DurationMs) -> Self {
+        let window_ms = self.config.window_ms.get().max(1);
+        self.phase = DurationMs::new(phase.get().rem_euclid(window_ms));
+        self
+    }
+
+    /// The same with riders and drivers who may refuse.
+    #[must_use]
+    pub const fn with_behaviour(mut self, behaviour: Behaviour) -> Self {
+        self.behaviour = behaviour;
+        self
     }
 
     /// Time of the last request; `t0` if there is none.

@@ -1,6 +1,6 @@
 //! The closed-loop world of a replay: supply moves with the decisions.
 //!
-//! Closes lie at `t0 + k × window_ms`, k ≥ 1; a request belongs to the first close strictly later
+//! Closes lie at `t0 + k × window_ms`, k ≥ 1 (or `phase` after that); a request belongs to the first close strictly later
 //! than its time; a driver is available at a close when it is free at or before it. At each close:
 //! intake, expiry, decision. An assigned driver reaches the pickup at close + ETA, drops off after
 //! the trip time, and is available there again. Idle drivers stay. The same [`crate::decision`]
@@ -13,86 +13,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kheya_solver::{Method, Options, Status};
+use kheya_solver::{Method, Options};
 
-use super::{Policy, Scenario};
+use super::{Outcome, Policy, Run, Scenario, WindowGains, WindowRow};
 use crate::{
     decision::{
-        DecisionError, DriverSnapshot, PendingRequest, Phase, WindowDecision, WindowSnapshot,
-        decide_batch, decide_edge_first, decide_oldest_first,
+        CoolDown, DecisionError, DriverSnapshot, PendingRequest, Phase, WindowDecision,
+        WindowSnapshot, decide_batch, decide_edge_first, decide_oldest_first,
     },
-    domain::{CostMs, DurationMs, UnixMs},
+    domain::{DurationMs, UnixMs},
     eta::StraightLine,
 };
-
-/// How one request ended.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Outcome {
-    /// It got a driver.
-    Assigned {
-        /// Index of the driver in the scenario.
-        driver: u32,
-        /// When.
-        at: UnixMs,
-        /// Pickup ETA in seconds.
-        eta_s: f64,
-    },
-    /// It waited too long.
-    Expired {
-        /// Whether it had a candidate in some window.
-        had_candidate: bool,
-    },
-}
-
-/// One window of a run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct WindowRow {
-    /// When it closed.
-    pub closed_at: UnixMs,
-    /// Pending requests.
-    pub requests: u32,
-    /// Those of them beyond the snapshot.
-    pub deferred: u32,
-    /// Drivers that could be chosen.
-    pub drivers: u32,
-    /// Candidate edges.
-    pub edges: u32,
-    /// Pairs chosen.
-    pub assigned: u32,
-    /// Requests that expired since the window before.
-    pub expired: u32,
-    /// Sum of the pickup ETAs in seconds.
-    pub total_eta_s: f64,
-    /// What the greedy rules would have cost more on the same candidates (batch only).
-    pub gains: Option<WindowGains>,
-}
-
-/// What a batch window gained on the greedy rules.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct WindowGains {
-    /// On greedy-edge.
-    pub vs_greedy_edge: CostMs,
-    /// On oldest-first greedy.
-    pub vs_greedy: CostMs,
-    /// Whether the optimum is proven.
-    pub status: Status,
-}
-
-/// All that happened in a run.
-#[derive(Debug, Clone)]
-pub struct Run {
-    /// The rule.
-    pub policy: Policy,
-    /// Length of its windows; zero where it has none.
-    pub window: DurationMs,
-    /// How each trip's request ended, in the scenario's order.
-    pub outcomes: Vec<Outcome>,
-    /// The windows with at least one pending request.
-    pub windows: Vec<WindowRow>,
-    /// Time of each solve (batch only), in the order of the windows. The only thing here that a
-    /// second run does not repeat.
-    pub solve_times: Vec<Duration>,
-}
 
 /// Runs a policy over a scenario. `progress` is told, now and then, how many requests have ended.
 ///
@@ -135,6 +66,18 @@ struct Waiting {
     trip: u32,
     left_over: u32,
     had_candidate: bool,
+    /// When the rider has had enough of waiting.
+    gives_up_at: Option<UnixMs>,
+    /// Offers that drivers declined.
+    declined: u32,
+}
+
+/// What became of an offer.
+enum Answer {
+    Taken,
+    Declined,
+    /// The driver took it and the rider, seeing the ETA, did not.
+    Cancelled,
 }
 
 impl<'a> World<'a> {
@@ -163,6 +106,7 @@ impl<'a> World<'a> {
                     scenario.trips.len()
                 ],
                 windows: Vec::new(),
+                declined: 0,
                 solve_times: Vec::new(),
             },
             next: 0,
@@ -180,7 +124,8 @@ impl<'a> World<'a> {
     }
 
     fn run_windows(&mut self, progress: &(dyn Fn(u64) + Sync)) -> Result<(), DecisionError> {
-        let mut close = self.scenario.t0;
+        // the last close that nothing can belong to: the start, or less than a window before it
+        let mut close = self.first_close() - self.run.window;
         loop {
             close = close + self.run.window;
             if self.pending.is_empty() {
@@ -206,11 +151,22 @@ impl<'a> World<'a> {
         }
     }
 
+    /// The first close after the start.
+    fn first_close(&self) -> UnixMs {
+        let phase = self.scenario.phase;
+        self.scenario.t0
+            + if phase > DurationMs::ZERO {
+                phase
+            } else {
+                self.run.window
+            }
+    }
+
     /// The first close strictly later than `at`.
     fn close_after(&self, at: UnixMs) -> UnixMs {
-        let window_ms = self.run.window.get();
-        let passed = (at - self.scenario.t0).get().div_euclid(window_ms);
-        self.scenario.t0 + DurationMs::new((passed + 1) * window_ms)
+        let (window_ms, first) = (self.run.window.get(), self.first_close());
+        let passed = (at - first).get().div_euclid(window_ms);
+        first + DurationMs::new((passed + 1) * window_ms)
     }
 
     fn run_events(&mut self, progress: &(dyn Fn(u64) + Sync)) {
@@ -240,8 +196,19 @@ impl<'a> World<'a> {
     }
 
     /// Decides at one instant. Requests that waited before had no candidate among the cars that were
-    /// free before, so only new requests look at those.
+    /// free before, so only new requests look at those; where offers can fail everybody looks at all,
+    /// and again until no offer fails.
     fn decide_event(&mut self, now: UnixMs, released: Vec<u32>, waited: usize) {
+        if self.scenario.behaviour.offers_fail() {
+            loop {
+                let failed = (self.run.declined, self.pending.len());
+                let drivers = self.free_drivers(now);
+                let sent = self.decide_in_turn(now, 0, &drivers);
+                if failed == (self.run.declined, self.pending.len() + sent) {
+                    return;
+                }
+            }
+        }
         let arrived = self.pending.len() > waited;
         let first = if released.is_empty() { waited } else { 0 };
         let drivers = if arrived {
@@ -249,21 +216,29 @@ impl<'a> World<'a> {
         } else {
             self.at_work(released, now)
         };
+        self.decide_in_turn(now, first, &drivers);
+    }
+
+    /// Gives the pending requests from `first` on the best of `drivers`, oldest first; says how many
+    /// were sent off.
+    fn decide_in_turn(&mut self, now: UnixMs, first: usize, drivers: &[u32]) -> usize {
         let mut first = first;
+        let mut sent = 0;
         let most = self.scenario.config.max_snapshot_requests as usize;
         while first < self.pending.len() {
-            let drivers = self.still_free(&drivers);
+            let drivers = self.still_free(drivers);
             if drivers.is_empty() {
-                return;
+                break;
             }
             // this rule has no windows, so no snapshot limits it: the next ones have their turn too
             let later = self.pending.split_off(self.pending.len().min(first + most));
             let snapshot = self.snapshot(now, first, &drivers);
             let decision = decide_oldest_first(&snapshot, &self.eta);
-            self.apply(now, &decision, first, &drivers);
+            sent += self.apply(now, &decision, first, &drivers);
             first = self.pending.len();
             self.pending.extend(later);
         }
+        sent
     }
 
     fn still_free(&self, drivers: &[u32]) -> Vec<u32> {
@@ -275,16 +250,22 @@ impl<'a> World<'a> {
         while let Some(trip) = self.scenario.trips.get(self.next)
             && comes_in(trip.request.requested_at_ms)
         {
+            let (seed, request) = (self.scenario.seed, &trip.request);
+            let patience = self.scenario.behaviour.patience;
+            let wait = patience.and_then(|p| p.wait(seed, request.id.as_str()));
             self.pending.push(Waiting {
                 trip: self.next as u32,
                 left_over: 0,
                 had_candidate: false,
+                gives_up_at: wait.map(|wait| request.requested_at_ms + wait),
+                declined: 0,
             });
             self.next += 1;
         }
     }
 
-    /// Ends the requests that have waited longer than they may at `now`; says how many.
+    /// Ends the requests that have waited longer than they may at `now`, or than their riders would;
+    /// says how many.
     fn expire(&mut self, now: UnixMs) -> u32 {
         let (scenario, outcomes) = (self.scenario, &mut self.run.outcomes);
         let before = self.pending.len();
@@ -292,12 +273,19 @@ impl<'a> World<'a> {
             let requested_at = scenario.trips[waiting.trip as usize]
                 .request
                 .requested_at_ms;
-            let expired = now - requested_at > scenario.config.max_wait_ms;
-            if expired {
-                let had_candidate = waiting.had_candidate;
-                outcomes[waiting.trip as usize] = Outcome::Expired { had_candidate };
+            let max_wait = scenario.config.max_wait_ms;
+            let had_candidate = waiting.had_candidate;
+            let lost = match waiting.gives_up_at {
+                Some(at) if at <= now && at <= requested_at + max_wait => {
+                    Some(Outcome::GaveUp { at_eta: false })
+                }
+                _ if now - requested_at > max_wait => Some(Outcome::Expired { had_candidate }),
+                _ => None,
+            };
+            if let Some(lost) = lost {
+                outcomes[waiting.trip as usize] = lost;
             }
-            !expired
+            lost.is_none()
         });
         let expired = before - self.pending.len();
         self.ended += expired as u64;
@@ -399,9 +387,16 @@ impl<'a> World<'a> {
         });
     }
 
-    /// Sends the assigned drivers off and carries the other requests over. The decision was made on
-    /// the pending requests from `first` on and on `drivers`.
-    fn apply(&mut self, now: UnixMs, decision: &WindowDecision, first: usize, drivers: &[u32]) {
+    /// Sends the assigned drivers off and carries the other requests over; says how many were sent.
+    /// The decision was made on the pending requests from `first` on and on `drivers`.
+    fn apply(
+        &mut self,
+        now: UnixMs,
+        decision: &WindowDecision,
+        first: usize,
+        drivers: &[u32],
+    ) -> usize {
+        let mut sent = 0;
         let mut assigned = decision.assignments.iter().peekable();
         let mut unmatched = decision.unmatched.iter().peekable();
         let mut kept = first;
@@ -412,8 +407,24 @@ impl<'a> World<'a> {
                 let found =
                     drivers.binary_search_by(|&d| self.drivers[d as usize].id.cmp(&pair.driver_id));
                 if let Ok(found) = found {
-                    self.send(drivers[found], waiting.trip, now, pair.eta_s);
-                    continue;
+                    match self.answer(drivers[found], &waiting, pair.eta_s) {
+                        Answer::Taken => {
+                            self.send(drivers[found], waiting.trip, now, pair.eta_s);
+                            sent += 1;
+                            continue;
+                        }
+                        Answer::Cancelled => {
+                            self.run.outcomes[waiting.trip as usize] =
+                                Outcome::GaveUp { at_eta: true };
+                            self.ended += 1;
+                            continue;
+                        }
+                        Answer::Declined => {
+                            self.decline(drivers[found], waiting.trip, now);
+                            waiting.declined += 1;
+                            waiting.had_candidate = true;
+                        }
+                    }
                 }
             }
             if let Some(left) = unmatched.next_if(|left| left.request_id == trip.request.id) {
@@ -424,6 +435,41 @@ impl<'a> World<'a> {
             kept += 1;
         }
         self.pending.truncate(kept);
+        sent
+    }
+
+    /// What a driver says to an offer, and then its rider to the ETA.
+    fn answer(&self, driver: u32, waiting: &Waiting, eta_s: f64) -> Answer {
+        let (scenario, seed) = (self.scenario, self.scenario.seed);
+        let request_id = scenario.trips[waiting.trip as usize].request.id.as_str();
+        let driver_id = self.drivers[driver as usize].id.as_str();
+        let takes = scenario
+            .behaviour
+            .acceptance
+            .is_none_or(|a| a.takes(seed, request_id, driver_id, waiting.declined, eta_s));
+        let patience = scenario.behaviour.patience;
+        if !takes {
+            Answer::Declined
+        } else if patience.is_none_or(|p| p.stays(seed, request_id, eta_s)) {
+            Answer::Taken
+        } else {
+            Answer::Cancelled
+        }
+    }
+
+    /// Keeps a pair apart for a while: the driver declined the request, which waits on with its age.
+    fn decline(&mut self, driver: u32, trip: u32, now: UnixMs) {
+        // never the same pair twice at one instant, however short the cool-down
+        let cooldown = self.scenario.config.decline_cooldown_ms;
+        let until_ms = now + cooldown.max(DurationMs::new(1));
+        let snapshot = Arc::make_mut(&mut self.drivers[driver as usize]);
+        snapshot.cooldowns.retain(|pair| pair.until_ms > now);
+        snapshot.cooldowns.push(CoolDown {
+            request_id: self.scenario.trips[trip as usize].request.id.clone(),
+            rider_id: None,
+            until_ms,
+        });
+        self.run.declined += 1;
     }
 
     /// Sends a driver to a rider, and on to the drop-off.

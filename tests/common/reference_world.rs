@@ -325,6 +325,7 @@ pub(crate) fn assert_same(scenario: &Scenario, run: &Run, reference: &Reference)
                 )
             }
             Outcome::Expired { had_candidate } => (End::Expired { had_candidate }, 0.0),
+            Outcome::GaveUp { .. } => panic!("nobody gives up in the reference world"),
         };
         let mut wanted = wanted.unwrap_or_else(|| panic!("{id} has no end")).clone();
         if let End::Assigned { eta_s: theirs, .. } = &mut wanted {

@@ -136,7 +136,7 @@ impl RedisStore {
         let lease = lease_link(address.clone(), link, stop.subscribe()).await?;
         let link = Link::connect(address, link).await?;
         let report = link.check_server().await?;
-        check_permissions(&link).await?;
+        check_permissions(address, &link).await?;
         let shared = Arc::new(Shared {
             link,
             lease,
@@ -153,13 +153,15 @@ impl RedisStore {
 }
 
 /// Whether every command of the scripts is permitted: a script that is stopped midway has done half.
-async fn check_permissions(link: &Link) -> Result<(), OpenError> {
-    match link
-        .script(Lane::Work, &PERMISSIONS, &keys::PERMISSIONS, &[])
-        .await
-    {
+async fn check_permissions(address: &RedisAddress, link: &Link) -> Result<(), OpenError> {
+    let checked = link.script(Lane::Work, &PERMISSIONS, &keys::PERMISSIONS, &[]);
+    match checked.await {
         Ok(_) => Ok(()),
-        Err(error) => Err(OpenError::Forbidden(error.to_string().into())),
+        Err(CallError::Refused(why)) => Err(OpenError::Forbidden(why)),
+        Err(CallError::NotExecuted(reason) | CallError::Unknown(reason)) => {
+            let address = address.to_string().into();
+            Err(LinkError::Unreachable { address, reason }.into())
+        }
     }
 }
 

@@ -1,0 +1,51 @@
+//! What to set, in words.
+
+use super::super::{
+    figures::{short, whole, window},
+    markup::{Element, of_text},
+};
+use crate::replay::tune::{Recommendation, TuneReport, Verdict};
+
+/// The recommendations, a line for each fleet, each with its reason.
+pub(super) fn recommended(report: &TuneReport) -> Vec<Element> {
+    let mut elements: Vec<Element> = report
+        .by_fleet
+        .iter()
+        .flat_map(|fleet| {
+            let text = of_text("strong", setting_text(&fleet.recommended));
+            let with = format!("With {} cars: ", whole(fleet.drivers as u64));
+            [
+                Element::new("p").class("lead").text(with).child(text),
+                of_text("p", &fleet.recommended.reason).class("reason"),
+            ]
+        })
+        .collect();
+    elements.extend(
+        report
+            .notes
+            .iter()
+            .map(|note| of_text("p", note).class("note")),
+    );
+    elements
+}
+
+/// A recommended setting in words.
+pub(super) fn setting_text(recommended: &Recommendation) -> String {
+    format!(
+        "window {}, longest pickup ETA {} s, age weight {}",
+        window(recommended.window_ms),
+        short(recommended.max_pickup_eta_s),
+        short(recommended.age_weight)
+    )
+}
+
+/// A verdict as people say it.
+pub(super) const fn verdict_text(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::Equivalent => "no difference",
+        Verdict::Undecided => "undecided",
+        Verdict::NotEnoughData => "not enough data",
+    }
+}

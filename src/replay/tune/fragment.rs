@@ -1,0 +1,93 @@
+//! The recommended settings as a piece of a configuration file that `kheya serve` takes.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+use super::report::TuneReport;
+use crate::{
+    config::RegionConfig,
+    domain::{DurationMs, RegionId},
+};
+
+/// The settings to put into the configuration of `region`, or of every region that has none of its
+/// own: what was recommended, and of `config`, what the recommendation rests on, the settings
+/// called `given`.
+///
+/// # Errors
+/// Those of the TOML writer.
+pub fn config_fragment(
+    report: &TuneReport,
+    config: &RegionConfig,
+    given: &[String],
+    region: Option<&RegionId>,
+) -> Result<String, toml::ser::Error> {
+    let recommended = &report.recommended;
+    let all = match serde_json::to_value(config) {
+        Ok(Value::Object(all)) => all,
+        _ => Map::new(),
+    };
+    let mut settings = Map::new();
+    for name in given {
+        if let Some(value) = all.get(name) {
+            settings.insert(name.clone(), value.clone());
+        }
+    }
+    if recommended.window_ms > 0 {
+        let window = DurationMs::new(recommended.window_ms);
+        settings.insert("window_ms".into(), window.get().into());
+        // what must not exceed the window
+        for (name, own) in [
+            ("budget_ms", config.budget_ms),
+            ("min_window_ms", config.min_window_ms),
+        ] {
+            if own > window {
+                settings.insert(name.into(), window.get().into());
+            }
+        }
+    }
+    settings.insert(
+        "max_pickup_eta_s".into(),
+        recommended.max_pickup_eta_s.into(),
+    );
+    settings.insert("age_weight".into(), recommended.age_weight.into());
+
+    let mut text = String::from("# From kheya tune, for kheya serve --config.\n");
+    for line in lines(&recommended.reason) {
+        let _ = writeln!(text, "# {line}");
+    }
+    if let [first, _, ..] = &report.by_fleet[..] {
+        let _ = writeln!(
+            text,
+            "# This is for the first of the fleets tried, {} drivers.",
+            first.drivers
+        );
+    }
+    let table = region.map_or_else(
+        || "region_defaults".to_owned(),
+        |region| format!("regions.{region}"),
+    );
+    let _ = writeln!(text, "\n[{table}]");
+    text.push_str(&toml::to_string(&settings)?);
+    Ok(text)
+}
+
+/// Lines short enough for a comment.
+fn lines(text: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let full = lines
+            .last()
+            .is_some_and(|line| !line.is_empty() && line.len() + word.len() > 96);
+        if full {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines
+}
