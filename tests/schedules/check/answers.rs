@@ -109,7 +109,9 @@ fn cancel(evidence: &Evidence, books: &Books, told: &Told, id: &str, findings: &
     let code = last.outcome.code();
     let holds = match (last.outcome.status(), code.as_str()) {
         (200, _) => ends.contains(&EventType::Cancelled),
-        (409, "already_confirmed") => ends.contains(&EventType::Confirmed),
+        (409, "already_confirmed") => {
+            ends.contains(&EventType::Confirmed) || books.reconciled.contains(id)
+        }
         (409, "request_closed") => ends.contains(&EventType::Expired),
         // not taken in yet, as far as anybody was told; or lost with the store's data
         (404, "unknown_request" | "unknown_region") => {

@@ -16,6 +16,8 @@ pub(super) struct Books {
     pub(super) requested: BTreeSet<String>,
     /// How requests ended.
     pub(super) ends: BTreeMap<String, Vec<EventType>>,
+    /// Requests whose trips were told after a loss.
+    pub(super) reconciled: BTreeSet<String>,
     /// Claims of callers' own windows: request → (driver, fence).
     pub(super) own: BTreeMap<String, Vec<(String, u64)>>,
 }
@@ -44,7 +46,9 @@ pub(super) fn keep(evidence: &Evidence, findings: &mut Findings) -> Books {
                 books.requested.insert(request);
             }
             // a trip that is told after a loss may have ended otherwise in between
-            EventType::Confirmed if event.reason == Some(Reason::Reconciled) => {}
+            EventType::Confirmed if event.reason == Some(Reason::Reconciled) => {
+                books.reconciled.insert(request);
+            }
             EventType::Confirmed | EventType::Cancelled | EventType::Expired => {
                 books.ends.entry(request).or_default().push(event.kind);
             }
@@ -62,7 +66,8 @@ pub(super) fn keep(evidence: &Evidence, findings: &mut Findings) -> Books {
         .count();
     for request in &books.requested {
         let ends = books.ends.get(request).map_or(0, Vec::len);
-        findings.hold(ends == 1, || {
+        let told = ends == 0 && books.reconciled.contains(request);
+        findings.hold(ends == 1 || told, || {
             format!(
                 "INV-6: {request} ended {ends} times: {:?}",
                 books.ends.get(request)
