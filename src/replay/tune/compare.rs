@@ -1,7 +1,7 @@
 //! The runs of a sweep, compared block by block.
 
 use super::{
-    interval::{holm_intervals, paired_estimates},
+    interval::{DrawnFrom, holm_intervals, paired_estimates},
     report::{Comparison, Verdict},
     score::{BlockSums, RunScore},
 };
@@ -16,6 +16,8 @@ pub(super) const OF_NO_ACCOUNT: f64 = 0.01;
 /// The scores of every case under every seed, `[case][seed]`.
 pub(super) struct Scores {
     pub(super) runs: Vec<Vec<RunScore>>,
+    /// Where blocks are drawn from.
+    pub(super) from: DrawnFrom,
     /// Seed of the resampling.
     pub(super) seed: u64,
 }
@@ -145,7 +147,10 @@ impl Scores {
                 pairs.map(less).collect()
             })
             .collect();
-        holm_intervals(&paired_estimates(&requests, &sums, self.seed), ALPHA)
+        holm_intervals(
+            &paired_estimates(&requests, &sums, self.from, self.seed),
+            ALPHA,
+        )
     }
 }
 

@@ -6,6 +6,7 @@ use super::{
     cases::{Case, PlanError, TuneFleet, TunePlan},
     compare::{ALPHA, Scores, Totals},
     grid::Grid,
+    interval::DrawnFrom,
     recommend::{Choice, Words, recommend},
     report::{
         BlockRow, FleetRecommendation, HourReport, HourRow, MethodReport, Recommendation,
@@ -75,7 +76,8 @@ impl<'a> Sweep<'a> {
             .map(|_| scores.by_ref().take(seeds.len()).collect())
             .collect();
         let seed = seeds.first().copied().unwrap_or_default();
-        Ok(self.report(&Scores { runs, seed }))
+        let from = self.grid.drawn_from();
+        Ok(self.report(&Scores { runs, from, seed }))
     }
 
     fn score(
@@ -356,6 +358,13 @@ impl<'a> Sweep<'a> {
             (Some(_), Some(_)) => None,
         };
         let mut notes: Vec<String> = left_out.into_iter().map(str::to_owned).collect();
+        if self.grid.drawn_from() == DrawnFrom::Nearby {
+            notes.push(
+                "The intervals take the course of this recording as given: they say how sure a \
+                 difference is for demand that runs as this did, not for other days."
+                    .into(),
+            );
+        }
         if self.plan.seeds.len() < 2 {
             notes.push(
                 "One seed: the intervals leave out the luck of the fleet, the times and the phase."
