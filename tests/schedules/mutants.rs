@@ -170,9 +170,7 @@ impl Mutant {
 /// The text in so many bytes: blanks between words mean nothing to Lua.
 fn padded(text: &str, length: usize) -> Vec<u8> {
     let mut bytes = text.as_bytes().to_vec();
-    let blanks = length
-        .checked_sub(bytes.len())
-        .unwrap();
+    let blanks = length.checked_sub(bytes.len()).unwrap();
     let last_word = text.rfind(' ').unwrap_or(text.len());
     bytes.splice(last_word..last_word, vec![b' '; blanks]);
     bytes
