@@ -109,7 +109,7 @@ fn verdict(gain: &Gain) -> String {
     }
     if let Some(empty_pct) = gain.empty_km_per_trip_pct {
         text.push_str(&format!(
-            " and drives {} % {} empty for each trip",
+            " and drives {} % {} empty km a trip",
             short(empty_pct.abs()),
             if empty_pct < 0.0 { "more" } else { "less" }
         ));
@@ -148,7 +148,7 @@ mod tests {
         assert!(verdict(&gain(-2.3)).starts_with("batch is worse; its rider cost is 2.3 % higher"));
         assert_eq!(
             verdict(&gain(32.0)),
-            "batch is better; its rider cost is 32 % lower, it serves 0.2 points more and drives 1.5 % more empty for each trip."
+            "batch is better; its rider cost is 32 % lower, it serves 0.2 points more and drives 1.5 % more empty km a trip."
         );
     }
 }

@@ -12,6 +12,8 @@ use crate::config::RegionConfig;
 
 /// With fewer requests than this a share is chance.
 const FEW: u32 = 10;
+/// A bin of which the recording covers less than this is left out.
+const COVERED: f64 = 0.5;
 /// Rows of the table.
 const TABLE_ROWS: usize = 48;
 
@@ -47,9 +49,9 @@ pub(super) fn over_time(
             .iter()
             .enumerate()
             .map(|(bin, count)| {
-                // a bin that the recording only touches says nothing, one it covers in part is scaled
+                // a bin that the recording covers in part is scaled
                 let covered = timeline.covered(bin);
-                let rate = (covered > 0.5).then(|| f64::from(*count) / covered);
+                let rate = (covered >= COVERED).then(|| f64::from(*count) / covered);
                 (Timeline::middle(bin), rate)
             })
             .collect(),
@@ -57,11 +59,12 @@ pub(super) fn over_time(
         every_marker: false,
     };
     let rates = curves(collected, |run, bin, requests| {
-        (requests >= FEW).then(|| 100.0 * f64::from(run.times[bin].matched) / f64::from(requests))
+        says_something(collected, bin, requests)
+            .then(|| 100.0 * f64::from(run.times[bin].matched) / f64::from(requests))
     });
     let speed_kmh = config.speed_kmh;
     let empty = curves(collected, |run, bin, requests| {
-        (requests >= FEW).then(|| empty_pct(&run.times[bin], speed_kmh))?
+        says_something(collected, bin, requests).then(|| empty_pct(&run.times[bin], speed_kmh))?
     });
     let drawings = vec![
         chart(
@@ -112,6 +115,11 @@ fn curves(collected: &Collected, value: impl Fn(&RunBins, usize, u32) -> Option<
         }
     });
     lines.collect()
+}
+
+/// Whether a bin holds enough, and is not one that the recording only touches.
+fn says_something(collected: &Collected, bin: usize, requests: u32) -> bool {
+    requests >= FEW && collected.timeline.covered(bin) >= COVERED
 }
 
 fn empty_pct(bin: &TimeBin, speed_kmh: f64) -> Option<f64> {

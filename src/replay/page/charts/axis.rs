@@ -11,9 +11,13 @@ use super::{
 /// Height of a line of text.
 pub(super) const LINE: f64 = 15.0;
 
-/// The vertical axis: horizontal grid lines with their values, and its unit above.
-pub(super) fn vertical(scale: &Scale, left: f64, right: f64, unit: &str, count: usize) -> Element {
-    let (_, top) = scale.ends();
+/// The vertical axis: horizontal grid lines with their values, and its unit above, at its height.
+pub(super) fn vertical(
+    scale: &Scale,
+    (left, right): (f64, f64),
+    (unit_y, unit): (f64, &str),
+    count: usize,
+) -> Element {
     let mut axis = Element::new("g").class("axis");
     for (tick, label) in scale.labelled_ticks(count) {
         let y = scale.at(tick);
@@ -28,7 +32,7 @@ pub(super) fn vertical(scale: &Scale, left: f64, right: f64, unit: &str, count: 
     axis.child(
         of_text("text", unit)
             .with("x", 0)
-            .with("y", at(top - 10.0))
+            .with("y", at(unit_y))
             .class("unit"),
     )
 }

@@ -58,7 +58,7 @@ pub(in super::super) fn stacked_bars(
         content.push(
             of_text("text", &bar.name)
                 .with("x", at(LEFT))
-                .with("y", at(top + LINE - 3.0))
+                .with("y", at(top + LINE - 4.0))
                 .class("strong"),
         );
         let mut from = 0.0;
@@ -67,7 +67,7 @@ pub(in super::super) fn stacked_bars(
             from += part.value;
             let rect = Element::new("rect")
                 .with("x", at(start))
-                .with("y", at(top + LINE))
+                .with("y", at(top + LINE + 1.0))
                 .with("width", at((end - start).max(0.0)))
                 .with("height", at(BAR))
                 .class(format_args!("bar {}", part.class));
@@ -76,7 +76,7 @@ pub(in super::super) fn stacked_bars(
         content.push(
             of_text("text", &bar.figure)
                 .with("x", at(x.at(from) + 6.0))
-                .with("y", at(top + LINE + BAR - 3.0))
+                .with("y", at(top + LINE + BAR - 2.0))
                 .class("strong"),
         );
     }

@@ -57,7 +57,7 @@ pub(in super::super) fn histogram(chart: &HistogramChart<'_>) -> Drawing {
         .collect();
     let (left, right) = x.ends();
     let mut content = vec![
-        axis::vertical(&y, left, right, "% of windows", 4),
+        axis::vertical(&y, (left, right), (TOP - 10.0, "% of windows"), 4),
         axis::horizontal(&ticks, (left, right), bottom, chart.unit),
     ];
     for (n, share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {

@@ -44,7 +44,7 @@ pub(in super::super) struct LineChart {
     pub(in super::super) x_ticks: Option<Vec<(f64, String)>>,
     /// Span of the vertical axis; from zero to a round value where there is none.
     pub(in super::super) y: Option<(f64, f64)>,
-    /// What lies outside the frame, said at its top.
+    /// What lies outside the frame, said above it.
     pub(in super::super) beyond: Vec<(Style, String)>,
     /// Values that count as none, shaded.
     pub(in super::super) band: Option<(f64, f64)>,
@@ -68,14 +68,15 @@ pub(in super::super) fn line_chart(chart: &LineChart) -> Drawing {
     let longest = chart.lines.iter().map(|l| l.name.chars().count()).max();
     // names longer than this would leave no room for the curves
     let names = (longest.unwrap_or(0) as f64 * LETTER + 20.0).min(0.38 * WIDTH);
-    let (left, right, bottom) = (LEFT, WIDTH - names, TOP + chart.height);
+    let top = TOP + LINE * chart.beyond.len() as f64;
+    let (left, right, bottom) = (LEFT, WIDTH - names, top + chart.height);
     let x = Scale::new(chart.x.0, chart.x.1, left, right);
     let y_span = chart.y.unwrap_or_else(|| {
         let values = chart.lines.iter().flat_map(|line| &line.points);
         let most = values.filter_map(|point| point.1).fold(0.0, f64::max);
         (0.0, round_up(most, 4))
     });
-    let y = Scale::new(y_span.0, y_span.1, bottom, TOP);
+    let y = Scale::new(y_span.0, y_span.1, bottom, top);
     let ticks = match &chart.x_ticks {
         Some(ticks) => ticks
             .iter()
@@ -95,7 +96,7 @@ pub(in super::super) fn line_chart(chart: &LineChart) -> Drawing {
         );
     }
     content.extend([
-        axis::vertical(&y, left, right, &chart.y_unit, 4),
+        axis::vertical(&y, (left, right), (TOP - 10.0, &chart.y_unit), 4),
         axis::horizontal(&ticks, (left, right), bottom, &chart.x_unit),
     ]);
     let ends: Vec<(f64, f64)> = chart
@@ -111,7 +112,7 @@ pub(in super::super) fn line_chart(chart: &LineChart) -> Drawing {
         })
         .collect();
     let wanted: Vec<f64> = ends.iter().map(|end| end.1).collect();
-    let places = moved_apart(&wanted, LINE, TOP + 2.0, bottom - 2.0);
+    let places = moved_apart(&wanted, LINE, top + 2.0, bottom - 2.0);
     // the first is the broadest and lies below, so that one that runs along it is seen on it
     for ((line, end), place) in chart.lines.iter().zip(&ends).zip(&places) {
         content.push(curve(line, &x, &y));
@@ -120,7 +121,7 @@ pub(in super::super) fn line_chart(chart: &LineChart) -> Drawing {
     for (n, (style, text)) in chart.beyond.iter().enumerate() {
         let text = of_text("text", text)
             .with("x", at(right))
-            .with("y", at(TOP + 12.0 + LINE * n as f64))
+            .with("y", at(TOP + 4.0 + LINE * n as f64))
             .class("name end");
         content.push(Element::new("g").class(style.class()).child(text));
     }

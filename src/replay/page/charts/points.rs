@@ -66,7 +66,7 @@ pub(in super::super) fn point_chart(chart: &PointChart) -> Drawing {
     let x = Scale::new(x0, x1, left, right);
     let y = Scale::new(y0, y1, bottom, TOP);
     let mut content = vec![
-        axis::vertical(&y, left, right, &chart.y_unit, 4),
+        axis::vertical(&y, (left, right), (TOP - 10.0, &chart.y_unit), 4),
         axis::horizontal(
             &axis::round_ticks(&x, 4),
             (left, right),
@@ -123,31 +123,93 @@ fn drawing(chart: &PointChart, bottom: f64, content: Vec<Element>) -> Drawing {
     }
 }
 
-/// Points on their joins, names above them where there is room.
+/// A name where it would stand.
+#[derive(Clone, Copy)]
+struct Room {
+    left: f64,
+    right: f64,
+    base: f64,
+}
+
+impl Room {
+    fn overlaps(&self, other: &Self) -> bool {
+        let apart = self.right < other.left || other.right < self.left;
+        !apart && (self.base - other.base).abs() < LINE - 2.0
+    }
+
+    fn covers(&self, (x, y): (f64, f64)) -> bool {
+        (self.left - 3.0..=self.right + 3.0).contains(&x)
+            && (self.base - 13.0..=self.base + 5.0).contains(&y)
+    }
+}
+
+/// Points on their joins, each with its name beside it where that covers neither a curve nor
+/// another name.
 fn joined_dots(chart: &PointChart, x: &Scale, y: &Scale) -> Vec<Element> {
-    let mut named: Vec<(f64, f64, f64)> = Vec::new();
+    let drawn = drawn_places(chart, x, y);
+    let mut named: Vec<Room> = Vec::new();
     let dots = chart.dots.iter().map(|dot| {
         let (px, py) = (x.at(dot.x), y.at(dot.y));
         let marker = dot.style.marker(px, py, 4.0);
         let group = Element::new("g").class(dot.style.class()).child(marker);
         let width = dot.name.chars().count() as f64 * 7.0;
-        let tx = px.clamp(LEFT + width / 2.0, (WIDTH - width / 2.0).max(LEFT));
-        let free = |ty: f64| {
-            named.iter().all(|(nx, ny, nw)| {
-                (nx - tx).abs() > f64::midpoint(*nw, width) || (ny - ty).abs() > LINE - 2.0
+        let beside = [
+            (px - width / 2.0, py - 9.0),
+            (px - width / 2.0, py + 19.0),
+            (px + 9.0, py + 4.0),
+            (px - 9.0 - width, py + 4.0),
+            (px + 6.0, py - 9.0),
+            (px + 6.0, py + 19.0),
+            (px - 6.0 - width, py - 9.0),
+            (px - 6.0 - width, py + 19.0),
+        ];
+        let free = beside
+            .into_iter()
+            .map(|(left, base)| Room {
+                left,
+                right: left + width,
+                base,
             })
-        };
-        let Some(ty) = [py - 8.0, py + 18.0].into_iter().find(|ty| free(*ty)) else {
+            .filter(|room| room.left > LEFT && room.right < WIDTH && room.base > TOP)
+            .find(|room| {
+                named.iter().all(|other| !room.overlaps(other))
+                    && !drawn.iter().any(|place| room.covers(*place))
+            });
+        let Some(room) = free else {
             return group;
         };
-        named.push((tx, ty, width));
+        named.push(room);
         let text = of_text("text", &dot.name)
-            .with("x", at(tx))
-            .with("y", at(ty))
+            .with("x", at(f64::midpoint(room.left, room.right)))
+            .with("y", at(room.base))
             .class("name middle");
         group.child(text)
     });
     dots.collect()
+}
+
+/// Places along the curves, close enough that no name passes between two.
+fn drawn_places(chart: &PointChart, x: &Scale, y: &Scale) -> Vec<(f64, f64)> {
+    let mut places = Vec::new();
+    for (n, dot) in chart.dots.iter().enumerate() {
+        let here = (x.at(dot.x), y.at(dot.y));
+        let next = chart.dots[n + 1..]
+            .iter()
+            .find(|next| next.style == dot.style);
+        let Some(next) = next else {
+            places.push(here);
+            continue;
+        };
+        let there = (x.at(next.x), y.at(next.y));
+        places.extend((0..40).map(|step| {
+            let share = f64::from(step) / 40.0;
+            (
+                here.0 + share * (there.0 - here.0),
+                here.1 + share * (there.1 - here.1),
+            )
+        }));
+    }
+    places
 }
 
 fn joins(chart: &PointChart, x: &Scale, y: &Scale) -> Vec<Element> {

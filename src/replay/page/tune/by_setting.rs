@@ -86,7 +86,7 @@ fn differences(n: usize, curves: &Curves<'_>, rows: &[&SweepRow], left_out: &str
         x_unit: curves.along.axis().into(),
         x: curves.span(),
         x_ticks: Some(curves.ticks()),
-        y: Some(round_span(low, high, 4)),
+        y: Some(round_span(low, high, 6)),
         beyond: Vec::new(),
         band: none_s.map(|none| (-none, none)),
         height: 180.0,
@@ -245,7 +245,7 @@ fn trade(n: usize, curves: &Curves<'_>, left_out: &str) -> Element {
         ],
         rows: rows.collect(),
     };
-    let along = curves.along.axis();
+    let along = curves.along.in_words();
     figure(Figure {
         id: format!("trade-{n}"),
         title: "Riders’ time against drivers’ kilometres".into(),

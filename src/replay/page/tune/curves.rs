@@ -48,6 +48,15 @@ impl Swept {
         }
     }
 
+    /// Its name and unit, in a sentence.
+    pub(super) const fn in_words(self) -> &'static str {
+        match self {
+            Self::Window => "window in seconds",
+            Self::Cap => "longest pickup ETA in seconds",
+            Self::Weight => "age weight",
+        }
+    }
+
     /// A value in words.
     fn say(self, setting: &Setting) -> String {
         let value = short(self.of(setting));
