@@ -148,7 +148,8 @@ fn the_same_answer_whatever_the_threads() {
         assert!(answer["sweep"][0]["gave_up"].as_u64() > Some(0));
         assert!(answer["sweep"][0]["declined"].as_u64() > Some(0));
         assert_eq!(answer["method"]["patience"], "wait=240s,eta=1200s");
-        assert_eq!(answer["notes"].as_array().unwrap().len(), 0);
+        // half an hour is short: that its course is taken as given is all there is to note
+        assert_eq!(answer["notes"].as_array().unwrap().len(), 1);
         told.push((answer, blocks));
         assert_eq!(everything_in(&out).len(), 2);
     }

@@ -251,8 +251,9 @@ impl Region {
 
     /// A request arrives: it belongs to the collecting window, which may close early for it.
     pub(crate) fn arrive(&mut self, now: StoreTime) -> IntakePlace {
-        let closed = |window: &WindowRecord| window.closes_at_ms <= now.ms();
-        if self.windows.len() >= MAX_UNSEALED_WINDOWS && self.windows.values().all(closed) {
+        let last = self.windows.values().next_back();
+        let none_collects = last.is_some_and(|window| window.closes_at_ms <= now.ms());
+        if self.windows.len() >= MAX_UNSEALED_WINDOWS && none_collects {
             self.seal_by_nobody(now);
         }
         let window_seq = self.collecting(now);

@@ -186,13 +186,18 @@ fn window(window_ms: i64) -> String {
 fn difference(comparison: &Comparison) -> String {
     comparison
         .diff_s
-        .map_or_else(dash, |diff| format!("{diff:+.2} s"))
+        .map_or_else(dash, |diff| format!("{:+.2} s", hundredths(diff)))
 }
 
 fn interval(comparison: &Comparison) -> String {
-    comparison
-        .interval_s
-        .map_or_else(dash, |[low, high]| format!("{low:+.2} to {high:+.2} s"))
+    comparison.interval_s.map_or_else(dash, |[low, high]| {
+        format!("{:+.2} to {:+.2} s", hundredths(low), hundredths(high))
+    })
+}
+
+/// Rounded, and nothing is nothing rather than minus nothing.
+fn hundredths(s: f64) -> f64 {
+    (s * 100.0).round() / 100.0 + 0.0
 }
 
 const fn verdict(verdict: Verdict) -> &'static str {

@@ -232,7 +232,9 @@ fn list(names: &[String]) -> String {
 
 /// Seconds with as many decimals as say something.
 fn figure(s: f64) -> String {
-    if s.abs() < 9.95 {
+    if s.abs() < 0.005 {
+        "0".into()
+    } else if s.abs() < 9.95 {
         format!("{s:.2}")
     } else {
         format!("{s:.1}")
