@@ -149,15 +149,14 @@ impl City {
     }
 }
 
-async fn open(options: StoreOptions) -> Result<(Arc<dyn Store>, Arc<dyn Clock>), Failed> {
+async fn open(options: StoreOptions) -> Result<Arc<dyn Store>, Failed> {
     match std::env::var("KHEYA_BENCH_STORE") {
         Ok(url) => {
             let address = RedisAddress::parse(&url)?;
             let (store, _) = RedisStore::open(&address, options, LinkOptions::default()).await?;
-            let clock = store.clock();
-            Ok((Arc::new(store), clock))
+            Ok(Arc::new(store))
         }
-        Err(_) => Ok((Arc::new(MemoryStore::new(options)?), Arc::new(SystemClock))),
+        Err(_) => Ok(Arc::new(MemoryStore::new(options)?)),
     }
 }
 
@@ -171,12 +170,11 @@ async fn measure(
     let mut options = StoreOptions::default();
     options.rules.window_ms = DurationMs::new(500);
     options.document = r#"{"window_ms":500}"#.into();
-    let (store, clock) = open(options).await?;
+    let store = open(options).await?;
     let node = Node::start(NodeOptions {
         node: NodeId::new("bench")?,
         store: store.clone(),
         decider: Arc::new(StraightLineDecider),
-        clock,
         times: LeaseTimes::default(),
         recorder: None,
     })?;

@@ -57,7 +57,6 @@ fn node(store: &Arc<dyn Store>, decider: impl Decider + 'static) -> Arc<Node> {
         node: NodeId::new("n1").unwrap(),
         store: store.clone(),
         decider: Arc::new(decider),
-        clock: Arc::new(SystemClock),
         recorder: None,
         times: LeaseTimes {
             retry: Duration::from_millis(100),

@@ -1,6 +1,12 @@
 //! `kheya serve`: the live service.
 
-use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    fs,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use clap::Args;
 
@@ -10,7 +16,10 @@ use crate::{
     http::{AppParts, AppState, Server, TokenFile},
     leadership::LeaseTimes,
     record::{RecordOptions, RecordTrouble, Recorder, RecordingStore},
-    store::{Clock, LinkOptions, MemoryStore, RedisStore, Store, SystemClock},
+    store::{
+        LinkOptions, MemoryStore, RedisAddress, RedisStore, Store,
+        redis::{LinkError, OpenError, ServerReport},
+    },
     telemetry::{Telemetry, init_logs},
     window::{Node, NodeOptions, StraightLineDecider},
 };
@@ -63,6 +72,11 @@ pub(super) struct ServeArgs {
 
 /// Longest time that open windows are given to end at shutdown.
 const FINISH: Duration = Duration::from_secs(45);
+
+/// How long a node waits at its start for a store that cannot be reached, and the pause between two
+/// tries.
+const STORE_PATIENCE: Duration = Duration::from_secs(10);
+const STORE_PAUSE: Duration = Duration::from_millis(500);
 
 pub(super) fn serve(args: &ServeArgs) -> Result<(), Failure> {
     let config = load(args)?;
@@ -122,7 +136,14 @@ async fn run(config: Arc<ServeConfig>) -> Result<(), Failure> {
         Some(recording) => Some(record(&config, recording)?),
         None => None,
     };
-    let (store, clock) = open_store(&config, recorder.as_ref()).await?;
+    let store = open_store(&config, recorder.as_ref()).await?;
+    let default_name = config.node_id.as_str() == config.listen.to_string();
+    if config.store != StoreAddress::Memory && config.listen.ip().is_unspecified() && default_name {
+        tracing::warn!(
+            node = %config.node_id,
+            "nodes that share a store need names of their own: set --node-id"
+        );
+    }
     config
         .configure_regions(&*store)
         .await
@@ -132,7 +153,6 @@ async fn run(config: Arc<ServeConfig>) -> Result<(), Failure> {
         node: config.node_id.clone(),
         store: store.clone(),
         decider: Arc::new(StraightLineDecider),
-        clock,
         times: LeaseTimes {
             lease: times.leader_lease,
             renew_deadline: times.renew_deadline,
@@ -191,41 +211,56 @@ fn record(config: &ServeConfig, recording: &Recording) -> Result<Recorder, Failu
         .map_err(|error| Failure::Input(format!("--record {}: {error}", recording.dir.display())))
 }
 
-/// A store, and the clock by which it decides.
-type Opened = (Arc<dyn Store>, Arc<dyn Clock>);
-
-async fn open_store(config: &ServeConfig, recorder: Option<&Recorder>) -> Result<Opened, Failure> {
+async fn open_store(
+    config: &ServeConfig,
+    recorder: Option<&Recorder>,
+) -> Result<Arc<dyn Store>, Failure> {
     match &config.store {
         StoreAddress::Memory => {
             let store = MemoryStore::new(config.store_options()).map_err(|e| Failure::input(&e))?;
-            let clock = Arc::new(SystemClock);
-            Ok((recorded(store, recorder, clock.clone()), clock))
+            Ok(recorded(store, recorder))
         }
         StoreAddress::Redis(address) => {
             let options = LinkOptions {
                 deadline: config.store_deadline,
                 ..LinkOptions::default()
             };
-            let opened = RedisStore::open(address, config.store_options(), options).await;
+            let opened = open_redis(address, config, options).await;
             let (store, report) =
                 opened.map_err(|error| Failure::Input(format!("store: {error}")))?;
             tracing::info!(%address, versions = ?report.versions, "store opened");
             for warning in &report.warnings {
                 tracing::warn!(%address, "{warning}");
             }
-            let clock = store.clock();
-            Ok((recorded(store, recorder, clock.clone()), clock))
+            Ok(recorded(store, recorder))
         }
     }
 }
 
-fn recorded(
-    store: impl Store + 'static,
-    recorder: Option<&Recorder>,
-    clock: Arc<dyn Clock>,
-) -> Arc<dyn Store> {
+/// Opens the store. One that cannot be reached is waited for: nodes and servers that are started
+/// together come up in any order.
+async fn open_redis(
+    address: &RedisAddress,
+    config: &ServeConfig,
+    options: LinkOptions,
+) -> Result<(RedisStore, ServerReport), OpenError> {
+    let give_up = Instant::now() + STORE_PATIENCE;
+    loop {
+        match RedisStore::open(address, config.store_options(), options).await {
+            Err(OpenError::Link(error @ LinkError::Unreachable { .. }))
+                if Instant::now() < give_up =>
+            {
+                tracing::warn!(%error, "the store cannot be reached yet");
+                tokio::time::sleep(STORE_PAUSE).await;
+            }
+            opened => return opened,
+        }
+    }
+}
+
+fn recorded(store: impl Store + 'static, recorder: Option<&Recorder>) -> Arc<dyn Store> {
     match recorder {
-        Some(recorder) => Arc::new(RecordingStore::new(store, recorder.clone(), clock)),
+        Some(recorder) => Arc::new(RecordingStore::new(store, recorder.clone())),
         None => Arc::new(store),
     }
 }

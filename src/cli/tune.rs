@@ -38,10 +38,10 @@ pub(super) struct TuneArgs {
     #[arg(long, value_delimiter = ',', value_parser = duration, default_value = "1s,2s,3s,4s,5s")]
     windows: Vec<DurationMs>,
     /// Longest pickup ETAs to try, in seconds [default: the region's]
-    #[arg(long, value_name = "SECONDS", value_delimiter = ',')]
+    #[arg(long, value_name = "SECONDS", value_delimiter = ',', value_parser = finite)]
     max_pickup_eta: Vec<f64>,
     /// Weights of a request's age to try [default: the region's]
-    #[arg(long, value_name = "WEIGHT", value_delimiter = ',')]
+    #[arg(long, value_name = "WEIGHT", value_delimiter = ',', value_parser = finite)]
     age_weight: Vec<f64>,
     /// Fleets to try, each sampled from the pickups
     #[arg(
@@ -106,6 +106,11 @@ pub(super) fn tune(args: &TuneArgs) -> Result<(), Failure> {
     if let Some(file) = &args.config_out {
         check_file("--config-out", file)?;
     }
+    if let Some(twice) = repeated(&args.drivers) {
+        return Err(Failure::Input(format!(
+            "--drivers: {twice} stands there twice"
+        )));
+    }
     if let Some(page) = &args.report {
         check_file("--report", page)?;
     }
@@ -153,6 +158,22 @@ pub(super) fn tune(args: &TuneArgs) -> Result<(), Failure> {
         Format::Human => print(&tune::human(&report)),
         Format::Json => print(&(report.json().map_err(|e| Failure::broken(&e))? + "\n")),
     }
+}
+
+fn finite(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "must be a number".to_owned())?;
+    if number.is_finite() {
+        Ok(number)
+    } else {
+        Err("must be a finite number".into())
+    }
+}
+
+fn repeated(sizes: &[u32]) -> Option<u32> {
+    let mut sorted = sizes.to_vec();
+    sorted.sort_unstable();
+    let twice = sorted.windows(2).find(|pair| pair[0] == pair[1]);
+    twice.map(|pair| pair[0])
 }
 
 /// Writes the page of `--report`, for which the recommended setting is replayed once more.

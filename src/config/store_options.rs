@@ -14,6 +14,11 @@ impl ServeConfig {
         StoreOptions {
             rules: self.region_defaults.rules(),
             document: self.region_defaults.document(),
+            named: self
+                .regions
+                .iter()
+                .map(|(region, config)| (region.clone(), (config.rules(), config.document())))
+                .collect(),
             max_regions: self.max_regions,
         }
     }

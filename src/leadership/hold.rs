@@ -88,6 +88,11 @@ impl Duty {
         *self.wanted.borrow()
     }
 
+    /// Another node is to lead the region, and no window is on its way.
+    fn may_hand_over(&self) -> bool {
+        !self.is_wanted() && !self.deciding.load(Ordering::Relaxed)
+    }
+
     /// Says whether a window is being decided.
     pub fn decide(&self, deciding: bool) {
         self.deciding.store(deciding, Ordering::Relaxed);
@@ -118,11 +123,12 @@ pub async fn hold(
         free_at: Instant::now(),
     };
     let mut next_ask = Instant::now() + 2 * times.lease;
+    let mut keep_until = Instant::now();
     let mut wanted = duty.wanted.subscribe();
     while !*stop.borrow() {
         let before = lead;
         lead = match lead {
-            Some(lead) if !duty.is_wanted() && !duty.deciding.load(Ordering::Relaxed) => {
+            Some(lead) if duty.may_hand_over() && Instant::now() >= keep_until => {
                 held.send_replace(None);
                 resign(&*store, &region, times, lead).await;
                 next_ask = Instant::now() + 2 * times.lease;
@@ -131,6 +137,10 @@ pub async fn hold(
             Some(lead) => renew(&*store, &region, times, lead).await,
             None if duty.is_wanted() || Instant::now() >= next_ask => {
                 next_ask = Instant::now() + 2 * times.lease;
+                if !duty.is_wanted() {
+                    // whose share it is did not take it: it gets another chance later
+                    keep_until = Instant::now() + 4 * times.lease;
+                }
                 asker.acquire().await
             }
             None => None,

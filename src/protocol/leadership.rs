@@ -23,6 +23,14 @@ pub struct Leader {
     pub until_ms: UnixMs,
 }
 
+impl Leader {
+    /// Whether the lease runs at `now`. One that ends later than any lease may was given by a clock
+    /// that was set back since.
+    pub fn leads_at(&self, now: UnixMs) -> bool {
+        now < self.until_ms && self.until_ms - now <= MAX_LEADER_LEASE_MS
+    }
+}
+
 /// The leadership of a region.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Leadership {
@@ -94,12 +102,10 @@ pub enum LeadershipRefusal {
 }
 
 impl Region {
-    /// Whether somebody leads at `now`.
+    /// Who leads at `now`.
     pub fn leader(&self, now: StoreTime) -> Option<&Leader> {
-        self.leadership
-            .leader
-            .as_ref()
-            .filter(|leader| now.ms() < leader.until_ms)
+        let leader = self.leadership.leader.as_ref();
+        leader.filter(|leader| leader.leads_at(now.ms()))
     }
 
     pub(crate) fn leads(&self, epoch: Epoch, nonce: Nonce, now: StoreTime) -> bool {

@@ -15,6 +15,7 @@ use super::{
         AssignmentView, ClaimView, DriverState, DriverView, RegionView, ReportView, RequestView,
         Snapshot, SnapshotRequest, Supply,
     },
+    window::WindowRecord,
 };
 use crate::domain::{DriverId, RequestId, StoreTime, UnixMs, WindowSeq};
 
@@ -183,7 +184,7 @@ impl Region {
             offered,
             on_trip,
             drivers: self.drivers.len() as u32,
-            windows: self.windows.values().cloned().collect(),
+            windows: self.windows.values().map(WindowRecord::told).collect(),
             last_window: self.reports.last().map(|sealed| Arc::clone(&sealed.report)),
             last_event: self.outbox.last(),
             events_kept: self.outbox.len() as u32,
@@ -200,7 +201,7 @@ impl Region {
     }
 
     fn snapshot(&self, seq: WindowSeq, now: StoreTime) -> Option<Snapshot> {
-        let window = self.windows.get(&seq)?.clone();
+        let window = self.windows.get(&seq)?.told();
         let mut requests = Vec::new();
         let mut deferred = 0;
         for (_, id) in &self.pending {

@@ -76,6 +76,7 @@ impl Region {
     pub(crate) fn sweep(&mut self, now: StoreTime) -> Swept {
         let mut swept = self.sweep_due(now);
         self.sweep_untold(now);
+        self.mend_closes(now);
         swept.more |= self.reconciling != Reconciling::Idle;
         self.reopen(now);
         self.outbox.trim(now.ms());

@@ -110,6 +110,14 @@ pub struct WindowRecord {
 }
 
 impl WindowRecord {
+    /// As readers see it.
+    pub(crate) fn told(&self) -> Self {
+        Self {
+            batches: BTreeMap::new(),
+            ..self.clone()
+        }
+    }
+
     /// From when on any node may take it over.
     pub fn overdue_at(&self) -> UnixMs {
         let deadline = self.closes_at_ms + self.budget_ms + self.grace_ms;
@@ -184,6 +192,7 @@ impl Region {
     /// The window that collects at `now`, opened if there is none.
     pub(crate) fn collecting(&mut self, now: StoreTime) -> WindowSeq {
         let ms = now.ms();
+        self.mend_closes(now);
         if let Some((seq, last)) = self.windows.last_key_value()
             && ms < last.closes_at_ms
         {
@@ -216,6 +225,28 @@ impl Region {
             },
         );
         seq
+    }
+
+    /// What a clock promised that was set back since would come late by as much: it is promised
+    /// anew. No close is further away than a step of its grid, and nothing was taken in the future.
+    pub(crate) fn mend_closes(&mut self, now: StoreTime) {
+        let ms = now.ms();
+        let Some(anchor) = self.anchor else {
+            return;
+        };
+        for (&seq, window) in &mut self.windows {
+            match &mut window.phase {
+                WindowPhase::Open if window.closes_at_ms - ms > window.window_ms => {
+                    window.closes_at_ms = next_close(anchor, window.window_ms, ms);
+                    self.due.set(DueKey::WindowClose(seq), window.closes_at_ms);
+                }
+                WindowPhase::Taken { at_ms, .. } if *at_ms > ms => {
+                    *at_ms = ms;
+                    window.closes_at_ms = window.closes_at_ms.min(ms);
+                }
+                _ => {}
+            }
+        }
     }
 
     /// A request arrives: it belongs to the collecting window, which may close early for it.
@@ -266,6 +297,7 @@ impl Region {
         {
             return Err(WindowRefusal::Quarantined { until_ms });
         }
+        self.mend_closes(now);
         let Some(window) = self.windows.get(&take.window_seq) else {
             return Err(WindowRefusal::WindowLost);
         };
@@ -331,7 +363,7 @@ impl Region {
         let window = self
             .windows
             .get(&seq)
-            .cloned()
+            .map(WindowRecord::told)
             .ok_or(WindowRefusal::WindowLost)?;
         Ok(TakenWindow { owner, window })
     }

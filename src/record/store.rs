@@ -20,27 +20,12 @@ use crate::{
 pub struct RecordingStore<S> {
     store: S,
     recorder: Recorder,
-    clock: ClockHandle,
-}
-
-#[derive(Clone)]
-struct ClockHandle(Arc<dyn Clock>);
-
-impl std::fmt::Debug for ClockHandle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Clock")
-    }
 }
 
 impl<S: Store> RecordingStore<S> {
-    /// Records what `store` answers; `clock` is the store's own, or this node's where the store's
-    /// is out of reach.
-    pub fn new(store: S, recorder: Recorder, clock: Arc<dyn Clock>) -> Self {
-        Self {
-            store,
-            recorder,
-            clock: ClockHandle(clock),
-        }
+    /// Records what `store` answers, by its clock.
+    pub fn new(store: S, recorder: Recorder) -> Self {
+        Self { store, recorder }
     }
 
     /// The store inside.
@@ -55,7 +40,7 @@ impl<S: Store> Store for RecordingStore<S> {
             let copy = is_input(&command).then(|| command.clone());
             let answer = self.store.apply(region, command).await?;
             if let Some(copy) = copy {
-                let at = self.clock.0.now().ms();
+                let at = self.store.clock(region).now().ms();
                 self.recorder.owned_command(region, at, copy, &answer);
             }
             Ok(answer)
@@ -76,6 +61,10 @@ impl<S: Store> Store for RecordingStore<S> {
 
     fn watch_regions(&self) -> watch::Receiver<usize> {
         self.store.watch_regions()
+    }
+
+    fn clock(&self, region: &RegionId) -> Arc<dyn Clock> {
+        self.store.clock(region)
     }
 
     fn alive<'a>(&'a self, node: &'a NodeId, life: DurationMs) -> StoreFuture<'a, Vec<NodeId>> {

@@ -124,12 +124,8 @@ impl MemoryStore {
         };
         let held_region = &mut *held;
         let region = held_region.region.get_or_insert_with(|| {
-            Region::missing(
-                id.clone(),
-                self.options.rules.clone(),
-                Arc::clone(&self.options.document),
-                &context,
-            )
+            let (rules, document) = self.options.of(id);
+            Region::missing(id.clone(), rules.clone(), Arc::clone(document), &context)
         });
         // a change found here is this node's to learn: the command goes on under the present one
         if region.guard(&context).is_err() {
@@ -214,6 +210,10 @@ impl Store for MemoryStore {
 
     fn watch_regions(&self) -> watch::Receiver<usize> {
         self.count.subscribe()
+    }
+
+    fn clock(&self, _: &RegionId) -> Arc<dyn Clock> {
+        self.clock.clone()
     }
 
     fn alive<'a>(&'a self, node: &'a NodeId, _: DurationMs) -> StoreFuture<'a, Vec<NodeId>> {

@@ -11,7 +11,7 @@ pub mod conformance;
 pub mod memory;
 pub mod redis;
 
-use std::{future::Future, pin::Pin, sync::Arc};
+use std::{collections::BTreeMap, future::Future, pin::Pin, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -103,6 +103,8 @@ pub struct StoreOptions {
     pub rules: RegionRules,
     /// The configuration document of a new region.
     pub document: Arc<str>,
+    /// Rules and document of new regions that have their own, after data loss too.
+    pub named: BTreeMap<RegionId, (RegionRules, Arc<str>)>,
     /// Most regions.
     pub max_regions: usize,
 }
@@ -112,6 +114,7 @@ impl Default for StoreOptions {
         Self {
             rules: RegionRules::default(),
             document: "{}".into(),
+            named: BTreeMap::new(),
             max_regions: 1_000,
         }
     }
@@ -123,7 +126,19 @@ impl StoreOptions {
     /// # Errors
     /// The first cross-check of the rules that fails.
     pub fn check(&self) -> Result<(), RulesError> {
-        self.rules.check()
+        let named = self.named.values().map(|(rules, _)| rules);
+        std::iter::once(&self.rules)
+            .chain(named)
+            .try_for_each(RegionRules::check)
+    }
+
+    /// Rules and document of a new region.
+    pub fn of(&self, region: &RegionId) -> (&RegionRules, &Arc<str>) {
+        self.named
+            .get(region)
+            .map_or((&self.rules, &self.document), |(rules, document)| {
+                (rules, document)
+            })
     }
 }
 
@@ -163,6 +178,10 @@ pub trait Store: Send + Sync {
 
     /// Follows the number of regions: a change says that a region came to be.
     fn watch_regions(&self) -> watch::Receiver<usize>;
+
+    /// The clock by which the store decides a region, as far as this process can tell: to wake at
+    /// the right time.
+    fn clock(&self, region: &RegionId) -> Arc<dyn Clock>;
 
     /// Tells that `node` is alive for `life` from now on (zero: it leaves), and who else is, by
     /// name. A store of one process knows no other node.

@@ -60,6 +60,8 @@ catalog! {
     FENCES_REFUSED = Counter "kheya_fences_refused_total" "Claim calls refused for their fence or lease, by code";
     GENERATION_CHANGES = Counter "kheya_generation_changes_total" "New lives of a region's data";
     DOUBLE_CLAIMS = Counter "kheya_double_claims_total" "Claims refused to keep INV-1; stays 0";
+    FENCES_NOT_RISEN = Counter "kheya_fences_not_risen_total" "Claims refused to keep INV-2; stays 0";
+    QUARANTINED = Gauge "kheya_quarantined" "Whether a region is in quarantine after data loss, 0 or 1";
     PENDING = Gauge "kheya_pending_requests" "Requests that wait";
     SUPPLY = Gauge "kheya_supply_drivers" "Drivers by state";
     LEVEL = Gauge "kheya_level" "How well a region is served: 0 batch, 1 batch_straight_line, 2 greedy, 3 unavailable";

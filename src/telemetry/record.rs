@@ -7,10 +7,10 @@ use metrics::{counter, gauge, histogram};
 
 use super::catalog::{
     ASSIGNED, BUILD, CLAIM, CLAIMS_LOST, CLOSE_TO_SEAL, DOUBLE_CLAIMS, EPOCH, ETA, FALLBACKS,
-    FENCES_REFUSED, FULLNESS, GAIN_GREEDY, GAIN_GREEDY_EDGE, GENERATION_CHANGES, HTTP_CONNECTIONS,
-    HTTP_REQUESTS, HTTP_SHED, HTTP_TIME, INTAKE, LEADING, LEVEL, MOVES, PENDING, PINGS, REJECTS,
-    REQUEST_AGE, SOLVE, STORE_CALL, STORE_FAILED, STORE_IN_FLIGHT, STORE_LINK, SUPPLY, UNMATCHED,
-    VERIFY, WINDOWS, WINDOWS_LATE,
+    FENCES_NOT_RISEN, FENCES_REFUSED, FULLNESS, GAIN_GREEDY, GAIN_GREEDY_EDGE, GENERATION_CHANGES,
+    HTTP_CONNECTIONS, HTTP_REQUESTS, HTTP_SHED, HTTP_TIME, INTAKE, LEADING, LEVEL, MOVES, PENDING,
+    PINGS, QUARANTINED, REJECTS, REQUEST_AGE, SOLVE, STORE_CALL, STORE_FAILED, STORE_IN_FLIGHT,
+    STORE_LINK, SUPPLY, UNMATCHED, VERIFY, WINDOWS, WINDOWS_LATE,
 };
 use crate::{
     domain::{DurationMs, Epoch, RegionId},
@@ -173,6 +173,9 @@ pub fn overview(region: &RegionId, view: &RegionView) {
         gauge!(SUPPLY, "region" => name.clone(), "state" => state).set(drivers);
     }
     double_claims(region, view.counters.double_claims);
+    counter!(FENCES_NOT_RISEN, "region" => name.clone()).absolute(view.counters.fences_not_risen);
+    let quarantined = view.quarantined_until_ms.is_some();
+    gauge!(QUARANTINED, "region" => name).set(f64::from(u8::from(quarantined)));
     fullness(
         region,
         Fullness::Pending,

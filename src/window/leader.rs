@@ -38,7 +38,7 @@ pub(super) struct RegionContext {
     pub(super) store: Arc<dyn Store>,
     pub(super) region: RegionId,
     pub(super) decider: Arc<dyn Decider>,
-    /// Tells when to wake; what counts is the store's clock.
+    /// Tells when to wake; what counts is what the store says then.
     pub(super) clock: Arc<dyn Clock>,
     /// Where decided windows are recorded.
     pub(super) recorder: Option<Recorder>,
@@ -218,6 +218,7 @@ async fn decide_window(
         Err(error) => {
             // decided all the same: the record tells it, though somebody else seals
             record(context, seq, &decided, BTreeSet::new(), None);
+            tell::too_late(&context.region, seq, &error);
             return Err(error);
         }
     };
@@ -244,6 +245,8 @@ async fn decide_window(
         let (region, snapshot) = (&context.region, &decided.snapshot);
         tell::sealed(region, &window.window, snapshot, &report, sealed);
         context.level.sealed(report.source);
+    } else if let Err(error) = &sealed {
+        tell::too_late(&context.region, seq, error);
     }
     // what was claimed is claimed, whoever sealed
     let Claimed { lost, repaired, .. } = claimed;

@@ -21,7 +21,7 @@ use crate::{
     http::{Level, OwnWindowCall, OwnWindowFuture, WindowRuntime},
     leadership::{self, Duty, Lead, LeaseTimes, share_of},
     record::Recorder,
-    store::{Clock, RegionSignal, Store},
+    store::{RegionSignal, Store},
 };
 
 /// What a node needs.
@@ -32,8 +32,6 @@ pub struct NodeOptions {
     pub store: Arc<dyn Store>,
     /// Who decides windows.
     pub decider: Arc<dyn Decider>,
-    /// The clock that wakes it.
-    pub clock: Arc<dyn Clock>,
     /// Times of its leaderships.
     pub times: LeaseTimes,
     /// Where decided windows are recorded, if anywhere.
@@ -165,13 +163,12 @@ impl Node {
     /// not waited for.
     async fn any_unsealed(&self, windows: &[(RegionId, WindowSeq)]) -> bool {
         for (region, seq) in windows {
-            if let Ok(signal) = self.options.store.watch(region).await
-                && signal
-                    .borrow()
-                    .window
-                    .is_some_and(|window| window.seq <= *seq)
-            {
-                return true;
+            if let Ok(signal) = self.options.store.watch(region).await {
+                let RegionSignal { lost, window, .. } = *signal.borrow();
+                // nobody can seal a window of a store that is out of reach
+                if !lost && window.is_some_and(|window| window.seq <= *seq) {
+                    return true;
+                }
             }
         }
         false
@@ -246,7 +243,6 @@ impl Node {
             node,
             store,
             decider,
-            clock,
             times,
             recorder,
         } = &self.options;
@@ -254,7 +250,7 @@ impl Node {
             store: store.clone(),
             region: region.clone(),
             decider: decider.clone(),
-            clock: clock.clone(),
+            clock: store.clock(&region),
             recorder: recorder.clone(),
             duty: duty.clone(),
             level,

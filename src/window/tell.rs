@@ -2,13 +2,20 @@
 
 use std::time::Duration;
 
-use super::report::DecidedWindow;
+use super::{leader::WindowError, report::DecidedWindow};
 use crate::{
     decision::WindowSnapshot,
-    domain::RegionId,
-    protocol::{ReportSource, WindowRecord, WindowReport},
+    domain::{RegionId, WindowSeq},
+    protocol::{ReportSource, WindowRecord, WindowRefusal, WindowReport},
     telemetry,
 };
+
+/// Tells of a write for a window that had another owner by then, and was refused.
+pub(super) fn too_late(region: &RegionId, seq: WindowSeq, error: &WindowError) {
+    if matches!(error, WindowError::Refused(WindowRefusal::WindowLost)) {
+        tracing::info!(%region, window_seq = seq.get(), "came too late: the window has another owner");
+    }
+}
 
 /// Tells of a window that this node sealed.
 pub(super) fn sealed(

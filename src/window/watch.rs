@@ -190,7 +190,11 @@ async fn take_over(context: &RegionContext, missed: WindowSignal) -> Result<(), 
     let mut round = 0;
     let (snapshot, decision) = loop {
         let (snapshot, decision) = decide(context, read, &lost_drivers, &mut times).await?;
-        let claimed = claims.claim(&decision.assignments).await?;
+        let claimed = claims
+            .claim(&decision.assignments)
+            .await
+            .map_err(WindowError::from)
+            .inspect_err(|error| tell::too_late(&context.region, missed.seq, error))?;
         let lost = lost_requests(&claimed);
         claim_lost += lost.len() as u32;
         record_round(context, missed, &snapshot, &decision, &lost);
@@ -302,7 +306,9 @@ async fn seal(
         body: report.body(),
         decisions: report.decisions(),
     };
-    let sealed = seal_window(context, seal).await?;
+    let sealed = seal_window(context, seal)
+        .await
+        .inspect_err(|error| tell::too_late(&context.region, taken.window.seq, error))?;
     tell::sealed(&context.region, &taken.window, snapshot, &report, &sealed);
     context.level.sealed(report.source);
     Ok(())

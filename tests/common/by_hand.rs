@@ -17,6 +17,9 @@ use serde_json::{Value, json};
 
 use super::window_parts::{NOW, WindowParts, config};
 
+/// A full hour, when toy demand begins.
+pub(crate) const NIGHT_FROM: UnixMs = UnixMs::new(1_767_657_600_000);
+
 /// The place so many metres along the road.
 pub(crate) fn metres(east: f64) -> Place {
     Place::new(0.0, (east / 1000.0 / EARTH_RADIUS_KM).to_degrees()).unwrap()
@@ -106,19 +109,23 @@ pub(crate) fn car(id: &str, from_ms: i64, east: f64, to_ms: Option<i64>) -> Flee
 /// A world that starts at [`NOW`]; its trips may come in any order.
 pub(crate) fn world(config: RegionConfig, mut trips: Vec<Trip>, fleet: &[FleetDriver]) -> Scenario {
     trips.sort_by(|a, b| (a.requested_at, &a.request_id).cmp(&(b.requested_at, &b.request_id)));
-    let used = trips.len() as u64;
-    let report = InputReport {
+    let report = input_of(&trips);
+    Scenario::new(config, 7, NOW, &Demand { trips, report }, fleet)
+}
+
+/// The account of reading these trips and nothing else.
+pub(crate) fn input_of(trips: &[Trip]) -> InputReport {
+    InputReport {
         files: vec![],
-        rows_read: used,
-        rows_used: used,
+        rows_read: trips.len() as u64,
+        rows_used: trips.len() as u64,
         rejected: [].into(),
         mapping: [].into(),
         time_resolution: DurationMs::new(1),
         on_minute_share: 0.0,
         trip_time_source: TripTimeSource::default(),
-        from_ms: NOW,
-        to_ms: NOW,
+        from_ms: trips.first().map_or(NOW, |trip| trip.requested_at),
+        to_ms: trips.last().map_or(NOW, |trip| trip.requested_at),
         notes: vec![],
-    };
-    Scenario::new(config, 7, NOW, &Demand { trips, report }, fleet)
+    }
 }

@@ -91,6 +91,10 @@ impl Store for FickleStore {
         self.inner.watch_regions()
     }
 
+    fn clock(&self, region: &RegionId) -> Arc<dyn Clock> {
+        self.inner.clock(region)
+    }
+
     fn alive<'a>(&'a self, node: &'a NodeId, life: DurationMs) -> StoreFuture<'a, Vec<NodeId>> {
         self.inner.alive(node, life)
     }

@@ -96,8 +96,7 @@ impl City {
         let ticking: Arc<dyn Clock> = clock.clone();
         let memory =
             MemoryStore::with_clock(StoreOptions::default(), Arc::clone(&ticking)).unwrap();
-        let store: Arc<dyn Store> =
-            Arc::new(RecordingStore::new(memory, recorder.clone(), ticking));
+        let store: Arc<dyn Store> = Arc::new(RecordingStore::new(memory, recorder.clone()));
         let mut city = Self {
             region: RegionId::new(name).unwrap(),
             recorder,

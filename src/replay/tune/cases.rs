@@ -113,8 +113,10 @@ impl<T: PartialOrd + Copy + std::fmt::Display> Axis<T> {
         };
         let reference = if values.contains(&own) { own } else { first };
         values.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
-        if let Some(twice) = values.windows(2).find(|pair| pair[0] >= pair[1]) {
-            return refused(format!("{} stands there twice", twice[1]));
+        // once sorted, what stands twice stands side by side
+        let mut pairs = values.iter().zip(values.iter().skip(1));
+        if let Some((twice, _)) = pairs.find(|(one, next)| one >= next) {
+            return refused(format!("{twice} stands there twice"));
         }
         Ok(Self { values, reference })
     }
@@ -122,6 +124,17 @@ impl<T: PartialOrd + Copy + std::fmt::Display> Axis<T> {
     /// Whether there is anything to choose.
     pub(super) const fn is_swept(&self) -> bool {
         self.values.len() > 1
+    }
+
+    /// Whether the others are compared with this one.
+    fn is_reference(&self, value: T) -> bool {
+        value == self.reference
+    }
+
+    /// The smallest and the largest value.
+    pub(super) fn ends(&self) -> [T; 2] {
+        let first = self.values.first().copied().unwrap_or(self.reference);
+        [first, self.largest()]
     }
 
     /// The largest value.
@@ -178,11 +191,10 @@ impl TunePlan {
         for &window in windows {
             for &cap_s in &self.max_pickup_eta_s.values {
                 for &weight in weights {
-                    let windowless = !policy.has_windows();
                     let reference = swept
-                        && (windowless || window == self.windows.reference)
-                        && cap_s == self.max_pickup_eta_s.reference
-                        && weight == self.age_weight.reference;
+                        && self.windows.is_reference(window)
+                        && self.max_pickup_eta_s.is_reference(cap_s)
+                        && self.age_weight.is_reference(weight);
                     cases.push(Case {
                         policy,
                         fleet,

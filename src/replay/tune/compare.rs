@@ -1,7 +1,7 @@
 //! The runs of a sweep, compared block by block.
 
 use super::{
-    interval::{holm_intervals, paired_estimates},
+    interval::{DrawnFrom, holm_intervals, paired_estimates},
     report::{Comparison, Verdict},
     score::{BlockSums, RunScore},
 };
@@ -16,6 +16,8 @@ pub(super) const OF_NO_ACCOUNT: f64 = 0.01;
 /// The scores of every case under every seed, `[case][seed]`.
 pub(super) struct Scores {
     pub(super) runs: Vec<Vec<RunScore>>,
+    /// Where blocks are drawn from.
+    pub(super) from: DrawnFrom,
     /// Seed of the resampling.
     pub(super) seed: u64,
 }
@@ -107,10 +109,20 @@ impl Scores {
                 Comparison {
                     diff_s,
                     interval_s,
+                    seeds_better: self.seeds_better(reference, case, blocks),
                     verdict: verdict(interval_s, cost_s.unwrap_or(0.0)),
                 }
             })
             .collect()
+    }
+
+    /// Seeds under which a case costs less than the reference.
+    fn seeds_better(&self, reference: usize, case: usize, blocks: &[usize]) -> usize {
+        let cost = |run: &RunScore| -> f64 { blocks.iter().map(|&b| run.blocks[b].cost_s).sum() };
+        let pairs = self.runs[case].iter().zip(&self.runs[reference]);
+        pairs
+            .filter(|(own, theirs)| cost(own) < cost(theirs))
+            .count()
     }
 
     fn intervals(&self, reference: usize, others: &[usize], blocks: &[usize]) -> Vec<[f64; 2]> {
@@ -135,7 +147,10 @@ impl Scores {
                 pairs.map(less).collect()
             })
             .collect();
-        holm_intervals(&paired_estimates(&requests, &sums, self.seed), ALPHA)
+        holm_intervals(
+            &paired_estimates(&requests, &sums, self.from, self.seed),
+            ALPHA,
+        )
     }
 }
 

@@ -2,6 +2,7 @@
 
 use jiff::{Timestamp, tz::TimeZone};
 
+use super::interval::DrawnFrom;
 use crate::domain::{DurationMs, UnixMs};
 
 const MINUTE_MS: i64 = 60_000;
@@ -9,6 +10,9 @@ const MINUTE_MS: i64 = 60_000;
 const WARM_UP_MS: i64 = 15 * MINUTE_MS;
 /// Under this span blocks are short.
 const SHORT_SPAN_MS: i64 = 240 * MINUTE_MS;
+
+/// From this span on a recording shows how days differ.
+const SEVERAL_DAYS_MS: i64 = 48 * 60 * MINUTE_MS;
 
 /// The blocks of a span. They lie on the clock, so that each lies in one hour of the day; an end of
 /// the span that covers less than half a block belongs to the block beside it.
@@ -53,6 +57,15 @@ impl Grid {
         }
         let block = (at.get() - self.first_ms).div_euclid(self.block.get());
         Some(block.clamp(0, self.blocks as i64 - 1) as usize)
+    }
+
+    /// What may stand in for a block when they are resampled.
+    pub(super) fn drawn_from(&self) -> DrawnFrom {
+        if self.blocks as i64 * self.block.get() >= SEVERAL_DAYS_MS {
+            DrawnFrom::Anywhere
+        } else {
+            DrawnFrom::Nearby
+        }
     }
 
     /// When a block begins.

@@ -192,7 +192,7 @@ fn difference(comparison: &Comparison) -> String {
 fn interval(comparison: &Comparison) -> String {
     comparison
         .interval_s
-        .map_or_else(dash, |[low, high]| format!(" {low:+.2} to {high:+.2} s"))
+        .map_or_else(dash, |[low, high]| format!("{low:+.2} to {high:+.2} s"))
 }
 
 const fn verdict(verdict: Verdict) -> &'static str {

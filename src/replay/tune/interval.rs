@@ -2,15 +2,22 @@
 //! added, and Holm's correction over all comparisons.
 //!
 //! The blocks of a run hang together (a queue outlives a block), so runs of neighbouring blocks are
-//! drawn, as long as the cube root of their number, around the end to the beginning (Politis and
-//! Romano's circular bootstrap, 1992). Resampling the few seeds needs no drawing: the variance of
-//! the mean of seeds drawn with replacement is known; what of it the noise within blocks explains
-//! is not counted twice. The interval is Student's, with the degrees of freedom that the two parts
-//! leave (Satterthwaite), since percentiles of so few blocks are too narrow.
+//! drawn, as long as the cube root of their number. Resampling the few seeds needs no drawing: the
+//! variance of the mean of seeds drawn with replacement is known; what of it the noise within blocks
+//! explains is not counted twice. The interval is Student's, with the degrees of freedom that the
+//! two parts leave (Satterthwaite), since percentiles of so few blocks are too narrow.
 //!
-//! Promise: over repeated demand a 95 % interval holds the true difference in about 95 of 100
-//! cases, rather more when there are few blocks. It assumes that the recorded demand is typical of
-//! what is to come; no interval knows about a day that was not recorded.
+//! Where a run is drawn from depends on the recording. Several days show how days differ: a run may
+//! come from anywhere, around the end to the beginning (Politis and Romano's circular bootstrap,
+//! 1992). One evening has a course of its own, filling up or thinning out, that cannot come again
+//! within it: a run comes from the stretch of three runs around its own place (Paparoditis and
+//! Politis, *Local block bootstrap*, 2002), so that the course is taken as given and only what
+//! departs from it counts as chance.
+//!
+//! Promise: over repeated demand (of the same course, where it was one evening) a 95 % interval holds
+//! the true difference in about 95 of 100 cases; fewer where blocks hang together for longer than the
+//! runs (about 90 at a correlation of 0.4 from block to block). It assumes that the recorded demand
+//! is typical of what is to come; no interval knows about a day that was not recorded.
 
 use rand_chacha::{
     ChaCha8Rng,
@@ -23,6 +30,15 @@ use crate::domain::Draw;
 
 /// Bootstrap samples: the standard error is then known to 2 %.
 const SAMPLES: u64 = 2000;
+
+/// Where the blocks that stand in for others are drawn from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DrawnFrom {
+    /// The whole recording: it holds several days.
+    Anywhere,
+    /// The neighbourhood: the recording has one course of its own.
+    Nearby,
+}
 
 /// A difference and how sure it is.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,11 +53,16 @@ pub struct Estimate {
 
 /// Estimates mean differences a request. `requests[s][b]` are the requests of block `b` under seed
 /// `s`, `sums[c][s][b]` the summed difference of comparison `c` there. Every comparison is
-/// resampled with the same blocks.
+/// resampled with the same blocks, drawn `from` where that says.
 ///
 /// All zero without requests, and without scatter where there is one block. Time: samples ×
 /// comparisons × blocks.
-pub fn paired_estimates(requests: &[Vec<f64>], sums: &[Vec<Vec<f64>>], seed: u64) -> Vec<Estimate> {
+pub fn paired_estimates(
+    requests: &[Vec<f64>],
+    sums: &[Vec<Vec<f64>>],
+    from: DrawnFrom,
+    seed: u64,
+) -> Vec<Estimate> {
     let blocks = requests.first().map_or(0, Vec::len);
     let over_seeds = |series: &[Vec<f64>]| -> Vec<f64> {
         (0..blocks)
@@ -60,17 +81,25 @@ pub fn paired_estimates(requests: &[Vec<f64>], sums: &[Vec<Vec<f64>>], seed: u64
         return vec![none; sums.len()];
     }
     let run = run_length(blocks);
-    let block_variances = resampled_variances(&all_requests, &all_sums, run, seed);
+    let block_variances = resampled_variances(&all_requests, &all_sums, run, from, seed);
+    // resampling b blocks in runs of r sees b - r of them move freely
+    let among = match from {
+        DrawnFrom::Anywhere => blocks,
+        DrawnFrom::Nearby => blocks.min(NEIGHBOURHOOD * run),
+    };
+    let free = among.saturating_sub(run).max(1) as f64 / among.max(1) as f64;
+    let block_freedom = match from {
+        DrawnFrom::Anywhere => 1.5 * blocks as f64 / run as f64 - 1.0,
+        DrawnFrom::Nearby => 1.5 * free * blocks as f64 / run as f64,
+    };
+    let block_freedom = block_freedom.max(1.0);
     sums.iter()
         .zip(all_sums)
         .zip(block_variances)
         .map(|((series, sums), resampled)| {
             let diff = sums.iter().sum::<f64>() / total;
-            // resampling n blocks in runs of r sees n - r of them move freely
-            let free = blocks.saturating_sub(run).max(1) as f64;
-            let of_blocks = resampled * blocks as f64 / free;
+            let of_blocks = resampled / free;
             let of_seeds = seed_variance(requests, series);
-            let block_freedom = (1.5 * blocks as f64 / run as f64 - 1.0).max(1.0);
             let seed_freedom = (series.len() as f64 - 1.0).max(1.0);
             let all = of_blocks + of_seeds;
             let spent = of_blocks.powi(2) / block_freedom + of_seeds.powi(2) / seed_freedom;
@@ -87,17 +116,26 @@ pub fn paired_estimates(requests: &[Vec<f64>], sums: &[Vec<Vec<f64>>], seed: u64
         .collect()
 }
 
+/// Runs that a neighbourhood is long.
+const NEIGHBOURHOOD: usize = 3;
+
 /// Blocks drawn together.
 fn run_length(blocks: usize) -> usize {
     libm::cbrt(blocks as f64).ceil().max(1.0) as usize
 }
 
 /// The variance of each comparison's mean over resampled blocks.
-fn resampled_variances(requests: &[f64], sums: &[Vec<f64>], run: usize, seed: u64) -> Vec<f64> {
+fn resampled_variances(
+    requests: &[f64],
+    sums: &[Vec<f64>],
+    run: usize,
+    from: DrawnFrom,
+    seed: u64,
+) -> Vec<f64> {
     let means: Vec<Vec<f64>> = (0..SAMPLES)
         .into_par_iter()
         .map(|sample| {
-            let times = drawn_blocks(requests.len(), run, seed, sample);
+            let times = drawn_blocks(requests.len(), run, from, seed, sample);
             let weigh =
                 |series: &[f64]| -> f64 { series.iter().zip(&times).map(|(x, n)| x * n).sum() };
             let drawn = weigh(requests).max(1.0);
@@ -110,17 +148,26 @@ fn resampled_variances(requests: &[f64], sums: &[Vec<f64>], run: usize, seed: u6
 }
 
 /// How many times each block is drawn in a sample.
-fn drawn_blocks(blocks: usize, run: usize, seed: u64, sample: u64) -> Vec<f64> {
+fn drawn_blocks(blocks: usize, run: usize, from: DrawnFrom, seed: u64, sample: u64) -> Vec<f64> {
     let draw = Draw::new(seed, "bootstrap").number(sample);
     let mut random = ChaCha8Rng::seed_from_u64(draw.bits());
+    let mut below = |count: usize| ((u128::from(random.next_u64()) * count as u128) >> 64) as usize;
     let mut times = vec![0.0; blocks];
-    let mut left = blocks;
-    while left > 0 {
-        let start = ((u128::from(random.next_u64()) * blocks as u128) >> 64) as usize;
-        for step in 0..run.min(left) {
+    for place in (0..blocks).step_by(run) {
+        let length = run.min(blocks - place);
+        let start = match from {
+            DrawnFrom::Anywhere => below(blocks),
+            DrawnFrom::Nearby => {
+                // the neighbourhood of the place, moved inward at the ends
+                let wide = (NEIGHBOURHOOD * run).min(blocks);
+                let middle = place + length / 2;
+                let first = middle.saturating_sub(wide / 2).min(blocks - wide);
+                first + below(wide - length + 1)
+            }
+        };
+        for step in 0..length {
             times[(start + step) % blocks] += 1.0;
         }
-        left = left.saturating_sub(run);
     }
     times
 }

@@ -22,7 +22,7 @@ mod sweep;
 pub use cases::{Axis, PlanError, Rules, TuneFleet, TunePlan};
 pub use fragment::config_fragment;
 pub use human::human;
-pub use interval::{Estimate, holm_intervals, paired_estimates};
+pub use interval::{DrawnFrom, Estimate, holm_intervals, paired_estimates};
 pub use report::{
     BlockRow, Comparison, FleetRecommendation, HourReport, HourRow, MethodReport, Recommendation,
     RuleReport, Setting, SweepRow, TuneReport, Verdict,

@@ -1,5 +1,7 @@
 //! What to set, and why, in words.
 
+use std::fmt::Write as _;
+
 use super::{
     compare::{FEWEST_BLOCKS, OF_NO_ACCOUNT},
     report::{Comparison, Recommendation, Setting, Verdict},
@@ -22,6 +24,9 @@ pub(super) struct Choice {
 /// What is said of a setting: only the axes that were swept.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Words {
+    pub(super) seeds: usize,
+    /// The shortest and the longest window tried.
+    pub(super) window_ends_ms: [i64; 2],
     pub(super) windows: bool,
     pub(super) caps: bool,
     pub(super) weights: bool,
@@ -113,9 +118,10 @@ fn of_account(comparison: &Comparison, cost_s: f64) -> bool {
 
 fn better(best: &Choice, own: &str, cost_s: f64, words: Words) -> String {
     format!(
-        "{}: it saves riders {} against {own}.",
+        "{}: it saves riders {} against {own}.{}",
         words.name(&best.setting),
-        amount(&best.comparison, cost_s)
+        amount(&best.comparison, cost_s),
+        words.beyond(best.setting.window_ms),
     )
 }
 
@@ -147,9 +153,13 @@ fn looks_best(choices: &[Choice], cost_s: f64, words: Words) -> String {
     });
     best.map_or_else(String::new, |best| {
         format!(
-            " {} looks best: it saves riders {}. A longer recording may tell.",
+            " {} looks best: it saves riders {}, under {} of {} seeds. A longer recording may \
+             tell.{}",
             words.name(&best.setting),
-            amount(&best.comparison, cost_s)
+            amount(&best.comparison, cost_s),
+            best.comparison.seeds_better,
+            words.seeds,
+            words.beyond(best.setting.window_ms),
         )
     })
 }
@@ -173,14 +183,15 @@ fn nothing_better(choices: &[Choice], own: &str, cost_s: f64, words: Words) -> S
         _ => format!("{own} is kept: nothing is shown to be better."),
     };
     if !open.is_empty() {
-        reason.push_str(&format!(" Undecided: {}.", list(&open)));
+        let _ = write!(reason, " Undecided: {}.", list(&open));
         reason.push_str(&looks_best(choices, cost_s, words));
     }
     if !worse.is_empty() {
-        reason.push_str(&format!(" Worse: {}.", list(&worse)));
+        let _ = write!(reason, " Worse: {}.", list(&worse));
     }
-    if !equal.is_empty() && !(open.is_empty() && worse.is_empty()) {
-        reason.push_str(&format!(" Within 1 %: {}.", list(&equal)));
+    let all_equal = open.is_empty() && worse.is_empty();
+    if !equal.is_empty() && !all_equal {
+        let _ = write!(reason, " Within 1 %: {}.", list(&equal));
     }
     reason
 }
@@ -229,6 +240,16 @@ fn figure(s: f64) -> String {
 }
 
 impl Words {
+    /// That the best window lies at an end of those tried.
+    fn beyond(self, window_ms: i64) -> &'static str {
+        match self.window_ends_ms {
+            _ if !self.windows => "",
+            [_, longest] if window_ms == longest => " It is the longest tried: try longer ones.",
+            [shortest, _] if window_ms == shortest => " It is the shortest tried.",
+            _ => "",
+        }
+    }
+
     /// A setting by the axes that were swept; its window, if none was.
     pub(super) fn name(self, setting: &Setting) -> String {
         let mut parts = Vec::new();

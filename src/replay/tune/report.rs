@@ -131,7 +131,9 @@ pub struct Comparison {
     pub diff_s: Option<f64>,
     /// Its 95 % interval; absent where there are too few blocks.
     pub interval_s: Option<[f64; 2]>,
-    /// What that says.
+    /// Seeds under which it costs riders less than the reference does.
+    pub seeds_better: usize,
+    /// What the interval says.
     pub verdict: Verdict,
 }
 

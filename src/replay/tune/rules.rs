@@ -28,11 +28,8 @@ pub(super) fn compare_rules(
         cost_s.unwrap_or(f64::INFINITY)
     };
     let best = |of: &[usize]| {
-        let cheapest = of
-            .iter()
-            .copied()
-            .min_by(|&a, &b| cost(a).total_cmp(&cost(b)));
-        cheapest
+        let all = of.iter().copied();
+        all.min_by(|&a, &b| cost(a).total_cmp(&cost(b)))
     };
     let row = |case: usize| {
         cases

@@ -75,7 +75,7 @@ impl RunScore {
 }
 
 /// The mean of each figure over runs that have it.
-pub(super) fn mean_spread<'a>(spreads: impl Iterator<Item = &'a Spread> + Clone) -> Spread {
+pub(super) fn mean_spread<'a>(spreads: &(impl Iterator<Item = &'a Spread> + Clone)) -> Spread {
     let mean = |figure: fn(&Spread) -> Option<f64>| {
         let known: Vec<f64> = spreads.clone().filter_map(figure).collect();
         (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)

@@ -6,6 +6,7 @@ use super::{
     cases::{Case, PlanError, TuneFleet, TunePlan},
     compare::{ALPHA, Scores, Totals},
     grid::Grid,
+    interval::DrawnFrom,
     recommend::{Choice, Words, recommend},
     report::{
         BlockRow, FleetRecommendation, HourReport, HourRow, MethodReport, Recommendation,
@@ -75,7 +76,8 @@ impl<'a> Sweep<'a> {
             .map(|_| scores.by_ref().take(seeds.len()).collect())
             .collect();
         let seed = seeds.first().copied().unwrap_or_default();
-        Ok(self.report(&Scores { runs, seed }))
+        let from = self.grid.drawn_from();
+        Ok(self.report(&Scores { runs, from, seed }))
     }
 
     fn score(
@@ -223,9 +225,9 @@ impl<'a> Sweep<'a> {
             match_rate: totals.match_rate(),
             rider_cost_s: totals.rider_cost_s(),
             comparison,
-            wait_s: mean_spread(runs.iter().map(|run| &run.wait_s)),
-            assign_delay_s: mean_spread(runs.iter().map(|run| &run.assign_delay_s)),
-            pickup_eta_s: mean_spread(runs.iter().map(|run| &run.pickup_eta_s)),
+            wait_s: mean_spread(&runs.iter().map(|run| &run.wait_s)),
+            assign_delay_s: mean_spread(&runs.iter().map(|run| &run.assign_delay_s)),
+            pickup_eta_s: mean_spread(&runs.iter().map(|run| &run.pickup_eta_s)),
             empty_km: empty_km / runs.len().max(1) as f64,
             empty_km_share: (all_km > 0.0).then(|| empty_km / all_km),
         }
@@ -253,6 +255,8 @@ impl<'a> Sweep<'a> {
 
     fn words(&self) -> Words {
         Words {
+            seeds: self.plan.seeds.len(),
+            window_ends_ms: self.plan.windows.ends().map(DurationMs::get),
             windows: self.plan.windows.is_swept() && self.plan.rules.swept.has_windows(),
             caps: self.plan.max_pickup_eta_s.is_swept(),
             weights: self.plan.age_weight.is_swept(),
@@ -354,6 +358,13 @@ impl<'a> Sweep<'a> {
             (Some(_), Some(_)) => None,
         };
         let mut notes: Vec<String> = left_out.into_iter().map(str::to_owned).collect();
+        if self.grid.drawn_from() == DrawnFrom::Nearby {
+            notes.push(
+                "The intervals take the course of this recording as given: they say how sure a \
+                 difference is for demand that runs as this did, not for other days."
+                    .into(),
+            );
+        }
         if self.plan.seeds.len() < 2 {
             notes.push(
                 "One seed: the intervals leave out the luck of the fleet, the times and the phase."

@@ -8,7 +8,7 @@ use std::sync::{
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::{keys::RegionKeys, pings::PingLane};
+use super::{clock::ServerClock, keys::RegionKeys, pings::PingLane};
 use crate::{
     domain::{Generation, RegionId, StoreTime},
     store::RegionSignal,
@@ -30,6 +30,8 @@ pub(super) struct Cell {
     seen: Mutex<Option<StoreTime>>,
     /// Looks in a row that came to nothing.
     misses: AtomicU32,
+    /// The clock of the server that has the region.
+    pub(super) clock: Arc<ServerClock>,
     pub(super) pings: Arc<PingLane>,
 }
 
@@ -53,6 +55,7 @@ impl Cell {
             signal: watch::Sender::new(RegionSignal::default()),
             seen: Mutex::new(None),
             misses: AtomicU32::new(0),
+            clock: Arc::default(),
             pings: Arc::default(),
         }
     }

@@ -10,6 +10,14 @@ pub(super) const REGISTRY: &str = "kheya:regions";
 /// The nodes that are alive: name → until when.
 pub(super) const NODES: &str = "kheya:nodes";
 
+/// What the start check writes and takes away again; its region has a name that none can have.
+pub(super) const PERMISSIONS: [&str; 4] = [
+    "kheya:{Start}:hash",
+    "kheya:{Start}:set",
+    "kheya:{Start}:text",
+    "kheya:{Start}:stream",
+];
+
 macro_rules! keys {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
         /// The keys of one region, in the order in which `region.lua` declares them.

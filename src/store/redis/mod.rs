@@ -28,16 +28,15 @@ use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::{sync::watch, task::AbortHandle};
 
 use self::{
     cell::Cell,
-    clock::ServerClock,
     link::{CallError, Lane, Link},
-    scripts::{HEARTBEAT, SCRIPTS},
+    scripts::{HEARTBEAT, PERMISSIONS, SCRIPTS},
     wire::{Fate, Missing, Told, WireError},
 };
-use super::{Clock, RegionSignal, Store, StoreError, StoreFuture, StoreOptions};
+use super::{Clock, RegionSignal, Store, StoreError, StoreFuture, StoreOptions, SystemClock};
 use crate::{
     domain::{DurationMs, NodeId, RegionId},
     protocol::{Answer, Command, Query, Reply, RulesError},
@@ -55,6 +54,9 @@ pub enum OpenError {
     /// The server cannot be reached, or will not do.
     #[error(transparent)]
     Link(#[from] LinkError),
+    /// A command of the scripts is not permitted, or not known to the server.
+    #[error("the scripts' commands cannot all be run: {0}")]
+    Forbidden(Arc<str>),
     /// The thread for leadership calls could not be made.
     #[error("a thread could not be made: {0}")]
     Thread(#[from] std::io::Error),
@@ -63,6 +65,7 @@ pub enum OpenError {
 /// Regions on Redis.
 pub struct RedisStore {
     shared: Arc<Shared>,
+    watching: AbortHandle,
 }
 
 /// What the store's tasks share.
@@ -71,16 +74,13 @@ struct Shared {
     /// Leadership calls have connections and a thread of their own: no other call delays a renewal.
     lease: Link,
     options: StoreOptions,
-    /// The rules of new regions, as scripts read them.
-    default_rules: String,
-    clock: Arc<ServerClock>,
+    /// Dropped, it ends the thread for leadership calls.
+    _lease_thread: watch::Sender<()>,
     /// The regions that this node has met.
     cells: ArcSwap<BTreeMap<RegionId, Arc<Cell>>>,
     /// Held to add a cell; readers do without.
     adding: Mutex<()>,
     count: watch::Sender<usize>,
-    /// Turns true when the store is dropped.
-    stop: watch::Sender<bool>,
 }
 
 impl std::fmt::Debug for RedisStore {
@@ -93,7 +93,7 @@ impl std::fmt::Debug for RedisStore {
 
 impl Drop for RedisStore {
     fn drop(&mut self) {
-        self.shared.stop.send_replace(true);
+        self.watching.abort();
     }
 }
 
@@ -132,36 +132,45 @@ impl RedisStore {
         link: LinkOptions,
     ) -> Result<(Self, ServerReport), OpenError> {
         options.check()?;
-        let lease = lease_link(address.clone(), link).await?;
+        let stop = watch::Sender::new(());
+        let lease = lease_link(address.clone(), link, stop.subscribe()).await?;
         let link = Link::connect(address, link).await?;
         let report = link.check_server().await?;
-        let default_rules = serde_json::to_string(&options.rules).unwrap_or_default();
+        check_permissions(address, &link).await?;
         let shared = Arc::new(Shared {
             link,
             lease,
             options,
-            default_rules,
-            clock: Arc::default(),
             cells: ArcSwap::default(),
             adding: Mutex::new(()),
             count: watch::Sender::new(0),
-            stop: watch::Sender::new(false),
+            _lease_thread: stop,
         });
-        tokio::spawn(watching::poll(
-            Arc::downgrade(&shared),
-            shared.stop.subscribe(),
-        ));
-        Ok((Self { shared }, report))
+        let watching = tokio::spawn(watching::poll(Arc::downgrade(&shared)));
+        let watching = watching.abort_handle();
+        Ok((Self { shared, watching }, report))
     }
+}
 
-    /// The server's clock, as far as this node can tell.
-    pub fn clock(&self) -> Arc<dyn Clock> {
-        self.shared.clock.clone()
+/// Whether every command of the scripts is permitted: a script that is stopped midway has done half.
+async fn check_permissions(address: &RedisAddress, link: &Link) -> Result<(), OpenError> {
+    let checked = link.script(Lane::Work, &PERMISSIONS, &keys::PERMISSIONS, &[]);
+    match checked.await {
+        Ok(_) => Ok(()),
+        Err(CallError::Refused(why)) => Err(OpenError::Forbidden(why)),
+        Err(CallError::NotExecuted(reason) | CallError::Unknown(reason)) => {
+            let address = address.to_string().into();
+            Err(LinkError::Unreachable { address, reason }.into())
+        }
     }
 }
 
 /// Connections for leadership calls, on a thread that does nothing else.
-async fn lease_link(address: RedisAddress, options: LinkOptions) -> Result<Link, OpenError> {
+async fn lease_link(
+    address: RedisAddress,
+    options: LinkOptions,
+    mut stopped: watch::Receiver<()>,
+) -> Result<Link, OpenError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -172,8 +181,8 @@ async fn lease_link(address: RedisAddress, options: LinkOptions) -> Result<Link,
             runtime.block_on(async move {
                 let link = Link::connect(&address, options).await;
                 let _ = connected.send(link);
-                // the connections live on this thread as long as the process does
-                std::future::pending::<()>().await;
+                // the connections live on this thread, as long as the store does
+                while stopped.changed().await.is_ok() {}
             });
         })?;
     match connecting.await {
@@ -212,9 +221,10 @@ impl Shared {
             .known()
             .map_or_else(String::new, |generation| generation.to_string());
         let (rules, document) = if defaults {
-            (&*self.default_rules, &*self.options.document)
+            let (rules, document) = self.options.of(cell.region());
+            (wire::json(rules)?, &**document)
         } else {
-            ("", "")
+            (String::new(), "")
         };
         let creates: &[u8] = if command.creates_region() { b"1" } else { b"" };
         let body = wire::encode(command)?;
@@ -242,7 +252,7 @@ impl Shared {
         let mut defaults = false;
         for _ in 0..SENT_AT_MOST {
             let told = self.run(cell, command, defaults, decode).await?;
-            self.clock.read(told.now);
+            cell.clock.read(told.now);
             if let Some(signal) = told.signal {
                 cell.saw(told.now, signal);
             }
@@ -257,12 +267,15 @@ impl Shared {
                     return Ok(answer);
                 }
                 Fate::Changed(changed) => {
-                    telemetry::generation_changed(cell.region());
-                    tracing::warn!(
-                        region = %cell.region(),
-                        generation = changed.generation.get(),
-                        "the store began a new generation"
-                    );
+                    // told once, by the node in whose call it was found out
+                    if told.began {
+                        telemetry::generation_changed(cell.region());
+                        tracing::warn!(
+                            region = %cell.region(),
+                            generation = changed.generation.get(),
+                            "data may be lost: a new generation begins, in quarantine"
+                        );
+                    }
                     cell.learn(changed.generation);
                     self.register_later(cell);
                 }
@@ -336,6 +349,13 @@ impl Store for RedisStore {
 
     fn watch_regions(&self) -> watch::Receiver<usize> {
         self.shared.count.subscribe()
+    }
+
+    fn clock(&self, region: &RegionId) -> Arc<dyn Clock> {
+        match self.shared.cells.load().get(region) {
+            Some(cell) => cell.clock.clone(),
+            None => Arc::new(SystemClock),
+        }
     }
 
     fn alive<'a>(&'a self, node: &'a NodeId, life: DurationMs) -> StoreFuture<'a, Vec<NodeId>> {

@@ -3,6 +3,7 @@
 use redis::Value;
 
 use super::wire::WireError;
+use crate::domain::StoreTime;
 
 const UNEXPECTED: WireError = WireError::Missing("the expected kind of reply");
 
@@ -57,4 +58,12 @@ pub(super) fn pairs(value: &Value) -> Result<Vec<(&Value, &Value)>, WireError> {
 /// The items of a reply whose number is known.
 pub(super) fn items<const N: usize>(values: &[Value]) -> Result<&[Value; N], WireError> {
     values.try_into().map_err(|_| UNEXPECTED)
+}
+
+/// What `TIME` tells.
+pub(super) fn clock(time: &Value) -> Result<StoreTime, WireError> {
+    let [seconds, micros] = items::<2>(list(time)?)?;
+    Ok(StoreTime::from_micros(
+        count(seconds)? * 1_000_000 + count(micros)?,
+    ))
 }

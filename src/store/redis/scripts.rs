@@ -65,6 +65,10 @@ pub(super) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(Scripts::prepare);
 pub(super) static REGISTER: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("lua/register.lua")));
 
+/// Runs every command of the scripts once, on a key of its own.
+pub(super) static PERMISSIONS: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("lua/permissions.lua")));
+
 /// Tells that a node is alive, and who else is.
 pub(super) static HEARTBEAT: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("lua/heartbeat.lua")));

@@ -9,16 +9,13 @@ use std::sync::{Arc, Weak};
 use futures_util::{StreamExt, stream};
 use redis::{Value, pipe};
 use serde::Deserialize;
-use tokio::{
-    sync::watch,
-    time::{Duration, Instant, MissedTickBehavior, interval},
-};
+use tokio::time::{Duration, Instant, MissedTickBehavior, interval};
 
 use super::{
     Shared,
     cell::Cell,
     link::Lane,
-    reply::bytes,
+    reply::{bytes, clock},
     unread,
     wire::{self, unpack},
 };
@@ -48,15 +45,12 @@ struct StoredSignal {
 }
 
 /// Follows every region that the node has met, until the store is gone.
-pub(super) async fn poll(shared: Weak<Shared>, mut stop: watch::Receiver<bool>) {
+pub(super) async fn poll(shared: Weak<Shared>) {
     let mut tells = Instant::now();
     let mut ticks = interval(LOOK_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        tokio::select! {
-            _ = ticks.tick() => {}
-            _ = stop.changed() => return,
-        }
+        ticks.tick().await;
         let Some(shared) = shared.upgrade() else {
             return;
         };
@@ -64,7 +58,9 @@ pub(super) async fn poll(shared: Weak<Shared>, mut stop: watch::Receiver<bool>) 
         if tells.elapsed() >= TELL_EVERY {
             tells = Instant::now();
             let in_flight = [Lane::Work, Lane::Read].map(|lane| shared.link.in_flight(lane));
-            telemetry::store_link(&shared.link.counters(), in_flight.iter().sum());
+            let in_flight = in_flight.iter().sum::<usize>() + shared.lease.in_flight(Lane::Lease);
+            let counters = shared.link.counters() + shared.lease.counters();
+            telemetry::store_link(&counters, in_flight);
         }
     }
 }
@@ -116,9 +112,17 @@ impl Shared {
         for cell in cells {
             pipeline.cmd("GET").arg(&cell.keys().signal);
         }
+        pipeline.cmd("TIME");
         let slot_key = &first.keys().signal;
         let found = self.link.read(Lane::Read, slot_key, &pipeline).await;
-        found.map_err(unread)
+        let mut found = found.map_err(unread)?;
+        if let Some(time) = found.pop() {
+            let now = clock(&time)?;
+            for cell in cells {
+                cell.clock.read(now);
+            }
+        }
+        Ok(found)
     }
 
     /// A region that this node knows is not there: its next step begins a new generation.

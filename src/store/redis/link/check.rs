@@ -152,9 +152,7 @@ impl Found {
         }
         match self.append_only {
             Some(true) => {}
-            Some(false) => warn(
-                "appendonly is no: a restart loses claims and quarantines its regions; set yes",
-            ),
+            Some(false) => warn("appendonly is no: a restart loses claims and requests; set yes"),
             None => warn("appendonly cannot be read: without it a restart loses claims"),
         }
         if self.full_coverage == Some(true) {

@@ -23,6 +23,23 @@ pub struct LinkCounters {
     pub map_refreshes: u64,
 }
 
+impl std::ops::Add for LinkCounters {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            connects: self.connects + other.connects,
+            failed_connects: self.failed_connects + other.failed_connects,
+            time_outs: self.time_outs + other.time_outs,
+            cut: self.cut + other.cut,
+            redirects: self.redirects + other.redirects,
+            script_loads: self.script_loads + other.script_loads,
+            turned_away: self.turned_away + other.turned_away,
+            map_refreshes: self.map_refreshes + other.map_refreshes,
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) connects: Count,

@@ -7,9 +7,9 @@
 -- Bounded by   A lease of 60 s.
 
 local until_ms = now + max(1, min(MAX_LEADER_LEASE_MS, command.lease_ms))
-local leader = region.leader
+local leader = leader_now()
 region_dirty = true
-if leader and now < leader.until_ms then
+if leader then
     if leader.node ~= command.node or leader.nonce ~= command.nonce then
         region_dirty = false
         return err({

@@ -1,7 +1,8 @@
 -- The region as a script sees it: read once, changed in memory, written at the end.
 --
--- Promise      Nothing is written before `commit`: a script that fails midway has changed nothing.
---              The steps are those of `src/protocol`, in the same order; a differential test holds
+-- Promise      Nothing is written before `commit`: a script that fails in its step has changed
+--              nothing. What could stop it in `commit` (memory, permissions) stops its first write
+--              or is looked for at the start (see permissions.lua). The steps are those of `src/protocol`, in the same order; a differential test holds
 --              each script against them.
 -- KEYS         The seventeen keys of one region, always all of them (see `keys.rs`).
 -- ARGV         1 the generation that the node knows, or ''
@@ -11,7 +12,8 @@
 --              5 the command (msgpack)
 -- Returns      msgpack: {t = store time in µs, g = generation, s = signal} and one of
 --              a = the answer
---              c = {generation, quarantined_until_ms}: not executed, the generation changed
+--              c = {generation, quarantined_until_ms}: not executed, the generation changed;
+--              n = true: in this very step
 --              m = 'unknown' there is no such region; 'defaults' send again with ARGV 3 and 4
 -- Idempotent   As each script says.
 -- Bounded by   The constants below, as in `src/protocol/rules.rs`.
@@ -287,7 +289,11 @@ local function quarantine()
     return nil
 end
 
+-- whether this step began a generation
+local begun = false
+
 local function begin_generation(known_generation, store_id)
+    begun = true
     local lease_us = MAX_LEASE_MS * 1000
     local last = max(region.generation, known_generation)
     -- a clock that is behind the last generation's beginning: data were lost twice in a short time
@@ -323,6 +329,15 @@ local function new_region(store_id)
     fence = 0
     region_dirty, fence_dirty = true, true
     new_rules, new_document = ARGV[3], ARGV[4]
+end
+
+-- who leads now; a lease that ends later than any may was given by a clock that was set back since
+local function leader_now()
+    local leader = region.leader
+    if leader and now < leader.until_ms and leader.until_ms - now <= MAX_LEADER_LEASE_MS then
+        return leader
+    end
+    return nil
 end
 
 ---- windows ---------------------------------------------------------------------------------
@@ -536,6 +551,7 @@ local function enter()
         end
     end
     return commit({
+        n = begun,
         c = { generation = region.generation, quarantined_until_ms = quarantine() },
     })
 end

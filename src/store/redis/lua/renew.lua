@@ -6,9 +6,8 @@
 -- Idempotent   A repeat counts from when it arrives; the lease never gets shorter.
 -- Bounded by   A lease of 60 s.
 
-local leader = region.leader
-if command.epoch ~= region.epoch or not leader or now >= leader.until_ms
-    or leader.nonce ~= command.nonce then
+local leader = leader_now()
+if command.epoch ~= region.epoch or not leader or leader.nonce ~= command.nonce then
     return err('lost')
 end
 leader.until_ms = max(leader.until_ms, now + max(1, min(MAX_LEADER_LEASE_MS, command.lease_ms)))

@@ -63,6 +63,7 @@ local function trim_events()
 end
 
 sweep_untold()
+mend_closes()
 reopen()
 trim_events()
 return commit({ a = { looked_at = looked_at, more = more or region.reconciling ~= nil } })

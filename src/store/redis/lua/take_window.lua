@@ -13,6 +13,7 @@ local to = quarantine()
 if to then
     return err({ quarantined = { until_ms = to } })
 end
+mend_closes()
 local record = window(seq)
 if not record then
     return err('window_lost')
@@ -28,9 +29,8 @@ local current = taken and owner_lives(taken.owner) and taken.owner or nil
 local leader, fallback = command.taker.leader, command.taker.fallback
 local holder
 if leader then
-    local leads = region.leader
-    if leader.epoch ~= region.epoch or not leads or now >= leads.until_ms
-        or leads.nonce ~= leader.nonce then
+    local leads = leader_now()
+    if leader.epoch ~= region.epoch or not leads or leads.nonce ~= leader.nonce then
         return err('not_leader')
     end
     holder = { leader = { epoch = leader.epoch, nonce = leader.nonce } }

@@ -15,8 +15,29 @@ local function touch_window(seq)
     window_dirty[text(seq)] = true
 end
 
+-- What a clock promised that was set back since would come late by as much: it is promised anew.
+local function mend_closes()
+    if not region.anchor then
+        return
+    end
+    for seq = region.last_sealed + 1, region.last_window do
+        local record = window(seq)
+        local taken = record.phase ~= 'open' and record.phase.taken
+        if taken and taken.at_ms > now then
+            taken.at_ms = now
+            record.closes_at_ms = min(record.closes_at_ms, now)
+            touch_window(seq)
+        elseif not taken and record.closes_at_ms - now > record.window_ms then
+            record.closes_at_ms = next_close(region.anchor, record.window_ms, now)
+            due_set(window_due_key(seq), record.closes_at_ms)
+            touch_window(seq)
+        end
+    end
+end
+
 -- the window that collects now, opened if there is none
 function collecting()
+    mend_closes()
     local last = window(region.last_window)
     if last and now < last.closes_at_ms then
         return last.seq

@@ -68,6 +68,8 @@ async fn what_is_over_leaves_nothing_behind() {
         keys.events.clone(),
         keys.windows.clone(),
         super::super::keys::REGISTRY.to_owned(),
+        // left by the check of permissions
+        super::super::keys::PERMISSIONS[3].to_owned(),
     ];
     stay.sort_unstable();
     assert_eq!(left, stay);
