@@ -8,6 +8,9 @@ page=$(realpath "$1")
 out=$(mkdir -p "$2" && realpath "$2")
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome)
 
+# as root, Chromium runs only without its sandbox
+sandbox=$([ "$(id -u)" = 0 ] && echo --no-sandbox || true)
+
 # a headless window is never narrower than 500 pixels, so a phone is a frame in it
 frame=$(mktemp --suffix=.html)
 trap 'rm -f "$frame"' EXIT
@@ -16,7 +19,7 @@ cat > "$frame" <<HTML
 HTML
 
 shot() { # NAME WIDTH HEIGHT FILE [FLAG]
-  "$browser" --headless=new --no-sandbox --disable-gpu --hide-scrollbars --allow-file-access-from-files \
+  "$browser" --headless=new $sandbox --disable-gpu --hide-scrollbars --allow-file-access-from-files \
     --window-size="$2,$3" --screenshot="$out/$1.png" ${5:+"$5"} "file://$4" > /dev/null 2>&1
   echo "$out/$1.png"
 }
