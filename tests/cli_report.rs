@@ -351,6 +351,56 @@ fn a_page_stays_small_where_demand_is_wide_and_long() {
     assert!((50..=420).contains(&hexes), "{hexes} cells");
 }
 
+/// The rows of the table behind a chart, without their head.
+fn table_of(page: &str, figure: &str) -> Vec<Vec<String>> {
+    let options = ParsingOptions {
+        allow_dtd: true,
+        ..ParsingOptions::default()
+    };
+    let document = Document::parse_with_options(page, options).unwrap();
+    let figure = document
+        .descendants()
+        .find(|node| node.attribute("id") == Some(figure))
+        .unwrap();
+    let body = figure
+        .descendants()
+        .find(|node| node.has_tag_name((HTML, "tbody")))
+        .unwrap();
+    let rows = body.children();
+    rows.map(|row| row.children().map(text_of).collect())
+        .collect()
+}
+
+#[test]
+fn the_bins_agree_with_the_figures() {
+    let (desk, requests, _) = small_city();
+    // cars for everybody: the quantiles of all riders are then those of the served
+    let args = ["replay", &requests, "--drivers", "400", "--policy", "all"];
+    let answer = run([&args[..], &["--format", "json"]].concat()).json();
+    let page = page_of(&desk, &args);
+
+    let by_time = table_of(&page, "time-charts");
+    let asked: u64 = by_time
+        .iter()
+        .map(|row| row[1].parse::<u64>().unwrap())
+        .sum();
+    assert_eq!(asked, answer["input"]["rows_used"].as_u64().unwrap());
+
+    let waits = table_of(&page, "wait");
+    let runs = answer["runs"].as_array().unwrap();
+    assert_eq!(waits.len(), runs.len());
+    for (row, run) in waits.iter().zip(runs) {
+        assert_eq!(row[0], run["policy"].as_str().unwrap());
+        assert_eq!(run["matched"], run["requests"]);
+        for (cell, quantile) in [(2, "p50"), (4, "p90"), (5, "p95")] {
+            let told: f64 = row[cell].strip_suffix(" s").unwrap().parse().unwrap();
+            let exact = run["wait_s"][quantile].as_f64().unwrap();
+            // a bin is 1 % wide, and the table tells whole seconds
+            assert!((told - exact).abs() < 0.6 + 0.015 * exact, "{told} {exact}");
+        }
+    }
+}
+
 /// The page without what clocks measured.
 fn without_times(page: &str) -> String {
     let start = page.find("id=\"solve\"").unwrap();

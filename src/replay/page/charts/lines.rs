@@ -70,6 +70,8 @@ pub(in super::super) fn line_chart(chart: &LineChart) -> Drawing {
     let names = (longest.unwrap_or(0) as f64 * LETTER + 20.0).min(0.38 * WIDTH);
     let top = TOP + LINE * chart.beyond.len() as f64;
     let (left, right, bottom) = (LEFT, WIDTH - names, top + chart.height);
+    // a tall frame has room for more values
+    let count = if chart.height > 150.0 { 6 } else { 4 };
     let x = Scale::new(chart.x.0, chart.x.1, left, right);
     let y_span = chart.y.unwrap_or_else(|| {
         let values = chart.lines.iter().flat_map(|line| &line.points);
@@ -96,7 +98,7 @@ pub(in super::super) fn line_chart(chart: &LineChart) -> Drawing {
         );
     }
     content.extend([
-        axis::vertical(&y, (left, right), (TOP - 10.0, &chart.y_unit), 4),
+        axis::vertical(&y, (left, right), (TOP - 10.0, &chart.y_unit), count),
         axis::horizontal(&ticks, (left, right), bottom, &chart.x_unit),
     ]);
     let ends: Vec<(f64, f64)> = chart

@@ -157,6 +157,9 @@ fn joined_dots(chart: &PointChart, x: &Scale, y: &Scale) -> Vec<Element> {
             (px - width / 2.0, py - 9.0),
             (px - width / 2.0, py + 19.0),
             (px + 9.0, py + 4.0),
+            // at the right edge
+            (WIDTH - 2.0 - width, py - 9.0),
+            (WIDTH - 2.0 - width, py + 19.0),
             (px - 9.0 - width, py + 4.0),
             (px + 6.0, py - 9.0),
             (px + 6.0, py + 19.0),

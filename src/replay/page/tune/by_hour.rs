@@ -96,7 +96,7 @@ pub(super) fn by_hour(report: &TuneReport) -> Option<Element> {
 fn hours_chart(title: &str, y_unit: &str, lines: Vec<Line>) -> Drawing {
     let values = lines.iter().flat_map(|line| &line.points);
     let most = values.filter_map(|point| point.1).fold(0.0, f64::max);
-    let tick = |n: i32| (f64::from(n * 6), format!("{}:00", n * 6));
+    let tick = |n: i32| (f64::from(n * 6), format!("{:02}:00", n * 6));
     line_chart(&LineChart {
         title: title.into(),
         description: "By hour of day; the figures stand in the table.".into(),

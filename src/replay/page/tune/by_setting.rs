@@ -199,7 +199,7 @@ fn small_chart(title: &str, y_unit: &str, curves: &Curves<'_>, lines: Vec<Line>)
         x_unit: curves.along.axis().into(),
         x: curves.span(),
         x_ticks: Some(curves.ticks()),
-        y: Some(round_span(low, high, 3)),
+        y: Some(round_span(low, high, 4)),
         beyond,
         band: None,
         height: 110.0,

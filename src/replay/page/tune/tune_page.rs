@@ -48,8 +48,13 @@ pub fn tune_page(
         } else {
             [None, None]
         };
-        let all = by_setting(n, &rows, swept).into_iter();
-        content.push(cards(all.chain(rules.into_iter().flatten())));
+        let mut all = by_setting(n, &rows, swept);
+        if rules[0].is_none() && all.len() > 2 {
+            // the tall card last: beside each other the columns are then of a height
+            all.swap(1, 2);
+        }
+        all.extend(rules.into_iter().flatten());
+        content.push(cards(all));
     }
     let mut sections = vec![Section {
         id: "settings",
