@@ -124,6 +124,7 @@ pub async fn hold(
     };
     let mut next_ask = Instant::now() + 2 * times.lease;
     let mut keep_until = Instant::now();
+    let mut handed_over: Option<Instant> = None;
     let mut wanted = duty.wanted.subscribe();
     while !*stop.borrow() {
         let before = lead;
@@ -132,13 +133,14 @@ pub async fn hold(
                 held.send_replace(None);
                 resign(&*store, &region, times, lead).await;
                 next_ask = Instant::now() + 2 * times.lease;
+                handed_over = Some(Instant::now());
                 None
             }
             Some(lead) => renew(&*store, &region, times, lead).await,
             None if duty.is_wanted() || Instant::now() >= next_ask => {
                 next_ask = Instant::now() + 2 * times.lease;
-                if !duty.is_wanted() {
-                    // whose share it is did not take it: it gets another chance later
+                if handed_over.is_some_and(|at| at.elapsed() < 4 * times.lease) {
+                    // whose share it is did not take it when it could: it gets a chance later
                     keep_until = Instant::now() + 4 * times.lease;
                 }
                 asker.acquire().await

@@ -1,5 +1,7 @@
 //! What a replay says, in words, with every gain beside its baseline.
 
+use std::fmt::Write as _;
+
 use super::{
     figures::{percent, seconds, short},
     markup::{Element, of_text},
@@ -101,18 +103,20 @@ fn verdict(gain: &Gain) -> String {
         )
     };
     if let Some(points) = gain.match_rate_pts {
-        text.push_str(&format!(
+        let _ = write!(
+            text,
             ", it serves {} points {}",
             short(points.abs()),
             if points < 0.0 { "fewer" } else { "more" }
-        ));
+        );
     }
     if let Some(empty_pct) = gain.empty_km_per_trip_pct {
-        text.push_str(&format!(
+        let _ = write!(
+            text,
             " and drives {} % {} empty km a trip",
             short(empty_pct.abs()),
             if empty_pct < 0.0 { "more" } else { "less" }
-        ));
+        );
     }
     text.push('.');
     text

@@ -1,6 +1,8 @@
 //! The map with its pickers. Which measure and rule it shows is a pair of radio buttons that the
 //! style sheet looks at: no script.
 
+use std::fmt::Write as _;
+
 use super::{
     atlas::{Atlas, CLASSES, Measure},
     charts::{self, Column, Table},
@@ -23,10 +25,11 @@ pub(super) fn map_section(collected: &Collected) -> Option<Element> {
         short(area_km2),
     );
     if atlas.requests_beyond > 0 {
-        says.push_str(&format!(
+        let _ = write!(
+            says,
             " {} requests lie beyond the edges of the map.",
             whole(atlas.requests_beyond)
-        ));
+        );
     }
     let caption = Element::new("figcaption")
         .child(of_text("h3", "Where riders ask and where they are lost"))

@@ -55,6 +55,10 @@ impl Element {
     }
 
     /// With a child after what it contains already.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a child is given away: it is built in place"
+    )]
     pub(super) fn child(mut self, child: Self) -> Self {
         let _ = write!(self.content, "{child}");
         self

@@ -1,5 +1,7 @@
 //! How long the windows took to solve.
 
+use std::fmt::Write as _;
+
 use super::{
     charts::{Column, Figure, HistogramChart, Table, figure, histogram},
     collect::Collected,
@@ -48,10 +50,11 @@ pub(super) fn solve_times(collected: &Collected, kpis: &[Kpis]) -> Option<Elemen
     let mut says = description;
     says.push_str(" Wall-clock times of this machine while it replayed: the one figure here that a second run does not repeat.");
     if kpis.windows_deferring > 0 {
-        says.push_str(&format!(
+        let _ = write!(
+            says,
             " {} windows had more requests than max_snapshot_requests and took the oldest.",
             whole(kpis.windows_deferring as u64)
-        ));
+        );
     }
     Some(figure(Figure {
         id: "solve".into(),

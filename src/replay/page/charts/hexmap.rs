@@ -1,5 +1,7 @@
 //! A map of H3 cells: real boundaries, equirectangular around the middle, true to scale.
 
+use std::fmt::Write as _;
+
 use h3o::LatLng;
 
 use super::{
@@ -154,7 +156,7 @@ fn classes(atlas: &Atlas, bins: &CellBins) -> String {
         for run in 0..runs {
             if let Some(value) = measure.of(bins, run) {
                 let class = atlas.class_of(measure, value);
-                classes.push_str(&format!(" {}-{class}", layer(measure, run)));
+                let _ = write!(classes, " {}-{class}", layer(measure, run));
             }
         }
     }
@@ -186,7 +188,7 @@ fn tip(bins: &CellBins, collected: &Collected) -> String {
         let pickup = said(Measure::Pickup).map(|value| format!("pickup {value} s"));
         let parts: Vec<String> = [unserved, pickup].into_iter().flatten().collect();
         if !parts.is_empty() {
-            tip.push_str(&format!("; {}: {}", run.policy, parts.join(", ")));
+            let _ = write!(tip, "; {}: {}", run.policy, parts.join(", "));
         }
     }
     tip

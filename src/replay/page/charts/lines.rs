@@ -1,5 +1,7 @@
 //! Curves with their names beside their ends.
 
+use std::fmt::Write as _;
+
 use super::{
     super::{
         figures::{at, short},
@@ -144,7 +146,7 @@ fn curve(line: &Line, x: &Scale, y: &Scale) -> Element {
             continue;
         };
         path.push(if pen_down { 'L' } else { 'M' });
-        path.push_str(&format!("{} {}", at(x.at(*px)), at(y.at(*py))));
+        let _ = write!(path, "{} {}", at(x.at(*px)), at(y.at(*py)));
         pen_down = true;
     }
     let group = Element::new("g").class(line.style.class());

@@ -119,6 +119,7 @@ pub(in super::super) fn round_span(from: f64, to: f64, count: usize) -> (f64, f6
 }
 
 #[cfg(test)]
+#[expect(clippy::float_cmp, reason = "round numbers are exact")]
 mod tests {
     use super::*;
 

@@ -65,10 +65,10 @@ fn differences(n: usize, curves: &Curves<'_>, rows: &[&SweepRow], left_out: &str
         }
     };
     let mut lines = curves.lines(difference);
-    for (line, (_, _, rows)) in lines.iter_mut().zip(&curves.curves) {
+    for (line, (_, _, rows)) in lines.iter_mut().zip(&curves.drawn) {
         line.spans = rows.iter().map(|row| interval(row)).collect();
     }
-    let shown = curves.curves.iter().flat_map(|curve| &curve.2);
+    let shown = curves.drawn.iter().flat_map(|curve| &curve.2);
     let ends = shown.flat_map(|row| {
         let value = difference(row);
         let [low, high] = interval(row).map_or([value; 2], |span| span.map(Some));
@@ -122,7 +122,7 @@ fn figures(
                 .collect();
             lines.extend(curves.beside(policy, &theirs, value));
         }
-        small_chart(title, y_unit, curves, lines)
+        small_chart(title, y_unit, curves, &lines)
     };
     let drawings = vec![
         chart("Rider cost", "rider cost, seconds", &|row| row.rider_cost_s),
@@ -152,7 +152,7 @@ fn figures(
     })
 }
 
-fn small_chart(title: &str, y_unit: &str, curves: &Curves<'_>, lines: Vec<Line>) -> Drawing {
+fn small_chart(title: &str, y_unit: &str, curves: &Curves<'_>, lines: &[Line]) -> Drawing {
     let span = |lines: &[Line]| {
         let values = || {
             lines
@@ -165,7 +165,7 @@ fn small_chart(title: &str, y_unit: &str, curves: &Curves<'_>, lines: Vec<Line>)
             values().fold(f64::NEG_INFINITY, f64::max),
         )
     };
-    let swept = curves.curves.len().min(lines.len());
+    let swept = curves.drawn.len().min(lines.len());
     let (mut low, mut high) = span(&lines[..swept]);
     // a rule that would press the swept one flat is said instead of drawn
     let room = (high - low).max(0.05 * high.abs());
@@ -210,14 +210,14 @@ fn small_chart(title: &str, y_unit: &str, curves: &Curves<'_>, lines: Vec<Line>)
 /// Waiting for the batch against driving to the rider.
 fn trade(n: usize, curves: &Curves<'_>, left_out: &str) -> Element {
     let mut dots = Vec::new();
-    for (name, style, rows) in &curves.curves {
+    for (name, style, rows) in &curves.drawn {
         let last = rows.len().saturating_sub(1);
         for (at, row) in rows.iter().enumerate() {
             let (Some(cost), Some(share)) = (row.rider_cost_s, row.empty_km_share) else {
                 continue;
             };
             let value = short(curves.along.of(&row.setting));
-            let label = if curves.curves.len() > 1 && at == last {
+            let label = if curves.drawn.len() > 1 && at == last {
                 format!("{value} ({name})")
             } else {
                 value
@@ -230,7 +230,7 @@ fn trade(n: usize, curves: &Curves<'_>, left_out: &str) -> Element {
             });
         }
     }
-    let rows = curves.curves.iter().flat_map(|curve| &curve.2).map(|row| {
+    let rows = curves.drawn.iter().flat_map(|curve| &curve.2).map(|row| {
         vec![
             in_words(&row.setting),
             seconds(row.rider_cost_s),

@@ -76,7 +76,7 @@ pub(super) struct Curves<'a> {
     /// Its values, rising.
     pub(super) values: Vec<f64>,
     /// The curves with their names and looks, that of the least rider cost first.
-    pub(super) curves: Vec<(String, Style, Vec<&'a SweepRow>)>,
+    pub(super) drawn: Vec<(String, Style, Vec<&'a SweepRow>)>,
     /// Curves that are not shown.
     pub(super) left_out: usize,
 }
@@ -119,14 +119,14 @@ impl<'a> Curves<'a> {
         Self {
             along,
             values: distinct(rows, along),
-            curves: curves.collect(),
+            drawn: curves.collect(),
             left_out,
         }
     }
 
     /// The curves of a figure of a row.
     pub(super) fn lines(&self, figure: impl Fn(&SweepRow) -> Option<f64>) -> Vec<Line> {
-        let lines = self.curves.iter().map(|(name, style, rows)| Line {
+        let lines = self.drawn.iter().map(|(name, style, rows)| Line {
             name: name.clone(),
             style: *style,
             points: rows
@@ -163,7 +163,7 @@ impl<'a> Curves<'a> {
                     let at: Vec<&SweepRow> = rows
                         .iter()
                         .copied()
-                        .filter(|row| Swept::Window.of(&row.setting) == *value)
+                        .filter(|row| Swept::Window.of(&row.setting).total_cmp(value).is_eq())
                         .collect();
                     (*value, best(&at))
                 })
