@@ -116,14 +116,20 @@ fn write_for_earlier_owners(
     redis: &RedisServer,
     hearing: &Receiver<Vec<Vec<u8>>>,
 ) -> (Late, Vec<String>) {
-    let mut owners: BTreeMap<Vec<u8>, Vec<Json>> = BTreeMap::new();
+    let mut owners: BTreeMap<Vec<u8>, Vec<(Json, u64)>> = BTreeMap::new();
     let (mut late, mut broken) = (Late::default(), Vec::new());
     let mut connection = None;
     while let Ok(mut arguments) = hearing.recv() {
         let mut command: Json = rmp_serde::from_slice(arguments.last().unwrap()).unwrap();
         let owner = command["owner"].clone();
+        let window = command["window_seq"].as_u64().unwrap();
         let earlier = owners.entry(arguments[FIRST_KEY].clone()).or_default();
-        for other in earlier.iter().filter(|other| **other != owner) {
+        for (other, last_window) in earlier.iter() {
+            // what was heard may itself be late: then the other one is the owner now
+            let follows = *last_window == window && turn(other) > turn(&owner);
+            if *other == owner || follows {
+                continue;
+            }
             command["owner"] = other.clone();
             if command["batch_no"].is_u64() {
                 // a number that this owner has not used
@@ -143,14 +149,18 @@ fn write_for_earlier_owners(
                 Err(_) => connection = None,
             }
         }
-        if !earlier.contains(&owner) {
-            earlier.push(owner);
-            if earlier.len() > REMEMBERED {
-                earlier.remove(0);
-            }
+        earlier.retain(|(other, _)| *other != owner);
+        earlier.push((owner, window));
+        if earlier.len() > REMEMBERED {
+            earlier.remove(0);
         }
     }
     (late, broken)
+}
+
+/// When an owner has its turn in a window: the leader first, then take-overs by their numbers.
+fn turn(owner: &Json) -> u64 {
+    owner["holder"]["fallback"]["take"].as_u64().unwrap_or(0)
 }
 
 /// Whether a seal was answered with another report than the one that it brought.
