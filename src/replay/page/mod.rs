@@ -3,7 +3,7 @@
 //! Promise: the file needs nothing else. It has no script, no font and no address of another host,
 //! and its content policy forbids them; it stays small whatever the number of trips, because only
 //! bins are drawn; and nothing that was read can change what the page is made of
-//! ([`markup`]). The same input, configuration and seed give the same page but for the times that
+//! (`markup`). The same input, configuration and seed give the same page but for the times that
 //! clocks measured.
 
 mod account;

@@ -44,9 +44,9 @@ impl fmt::Display for Lane {
 pub struct LinkOptions {
     /// Longest call, with everything that belongs to it.
     pub deadline: Duration,
-    /// Connections of [`Lane::Work`] to a server; at least 1.
+    /// Connections of `Lane::Work` to a server; at least 1.
     pub work_connections: usize,
-    /// Connections of [`Lane::Read`] to a server; at least 1.
+    /// Connections of `Lane::Read` to a server; at least 1.
     pub read_connections: usize,
     /// Most calls at once, a lane and server.
     pub max_in_flight: usize,
