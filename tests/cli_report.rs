@@ -146,7 +146,9 @@ fn names_are_unique_and_lead_somewhere(nodes: &[Node]) {
 }
 
 fn text_of(node: Node) -> String {
-    node.descendants().filter_map(|node| node.text()).collect()
+    // an element tells its first text too
+    let texts = node.descendants().filter(Node::is_text);
+    texts.filter_map(|text| text.text()).collect()
 }
 
 /// A chart has a title, a description, and a table of figures beside it.
