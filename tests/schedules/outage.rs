@@ -188,6 +188,13 @@ fn is_back(on: &Handle, caller: &Caller, outage: Outage, node: usize) {
         );
         std::thread::sleep(Duration::from_millis(30));
     }
-    let region = on.block_on(caller.get(node, REGION));
+    // reads have connections of their own, which may come back a moment later
+    let region = loop {
+        let region = on.block_on(caller.get(node, REGION));
+        if region.status() == 200 || ended.elapsed() >= BACK_WITHIN {
+            break region;
+        }
+        std::thread::sleep(Duration::from_millis(30));
+    };
     assert_eq!(region.status(), 200, "{region:?}");
 }
