@@ -5,14 +5,13 @@
     reason = "a test fails by panicking"
 )]
 
-mod common;
+mod chance;
+mod command_line;
 
 use std::{collections::BTreeSet, fs, path::Path, process::Stdio};
 
-use common::{
-    binary::{Desk, Ran, everything_in, kheya, run},
-    chance::Chance,
-};
+use chance::Chance;
+use command_line::{Desk, Ran, everything_in, kheya, run};
 use serde_json::Value;
 
 const HEADER: &str =

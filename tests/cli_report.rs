@@ -7,14 +7,13 @@
     reason = "a test fails by panicking, compares what it wrote itself, and is not in a hurry"
 )]
 
-mod common;
+mod chance;
+mod command_line;
 
 use std::{collections::BTreeSet, fs};
 
-use common::{
-    binary::{Desk, Ran, everything_in, kheya, run},
-    chance::Chance,
-};
+use chance::Chance;
+use command_line::{Desk, Ran, everything_in, kheya, run};
 use roxmltree::{Document, Node, ParsingOptions};
 
 const HEADER: &str =

@@ -5,20 +5,20 @@
     reason = "a test fails by panicking"
 )]
 
-mod common;
-#[path = "../solver/tests/common/mod.rs"]
-mod solver_common;
+mod chance;
+mod command_line;
+#[path = "../solver/tests/random_graphs/mod.rs"]
+mod random_graphs;
+mod worlds;
 
 use std::collections::BTreeSet;
 
-use common::{
-    binary::{Desk, Ran, run},
-    by_hand::{driver, request, window},
-};
+use command_line::{Desk, Ran, run};
 use kheya::decision::write_window;
 use kheya_solver::asn;
+use random_graphs::geometric::Geometric;
 use serde_json::{Value, json};
-use solver_common::geometric::Geometric;
+use worlds::by_hand::{driver, request, window};
 
 const EXACT: [&str; 3] = ["auto", "sparse", "hungarian"];
 

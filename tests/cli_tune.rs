@@ -5,11 +5,11 @@
     reason = "a test fails by panicking"
 )]
 
-mod common;
+mod command_line;
 
 use std::{collections::BTreeSet, fs};
 
-use common::binary::{Desk, Ran, everything_in, kheya, run};
+use command_line::{Desk, Ran, everything_in, kheya, run};
 use serde_json::Value;
 
 /// A desk with two recorded hours of a small city.

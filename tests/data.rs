@@ -6,11 +6,11 @@
     reason = "a test fails by panicking"
 )]
 
-mod common;
+mod command_line;
 
 use std::{fs, path::Path};
 
-use common::binary::{Desk, run};
+use command_line::{Desk, run};
 use serde_json::Value;
 
 fn recording(name: &str) -> std::path::PathBuf {

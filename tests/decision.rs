@@ -6,14 +6,12 @@
     reason = "a test fails by panicking"
 )]
 
-mod common;
+mod chance;
+mod worlds;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use common::{
-    fixed_cases, naive,
-    window_parts::{NOW, WindowParts, searched, with_edges},
-};
+use chance::fixed_cases;
 use kheya::{
     candidates::CandidateTable,
     decision::{
@@ -25,6 +23,8 @@ use kheya::{
 };
 use kheya_solver::{Options, Status};
 use proptest::prelude::*;
+use worlds::naive;
+use worlds::window_parts::{NOW, WindowParts, searched, with_edges};
 
 fn decide(snapshot: &WindowSnapshot) -> Batch {
     let eta = StraightLine::of(snapshot.config());

@@ -6,12 +6,9 @@
     reason = "a test fails by panicking"
 )]
 
-mod common;
+mod chance;
+mod worlds;
 
-use common::{
-    by_hand::{ago, driver, metres, request, road_config, window, with},
-    window_parts::{NOW, WindowParts},
-};
 use kheya::{
     decision::{
         CoolDown, DriverSnapshot, Excluded, Held, Presence, Reason, SnapshotEdge, WindowDecision,
@@ -23,6 +20,8 @@ use kheya::{
 };
 use kheya_solver::{Budget, Options, Status};
 use serde_json::json;
+use worlds::by_hand::{ago, driver, metres, request, road_config, window, with};
+use worlds::window_parts::{NOW, WindowParts};
 
 fn decide(parts: &WindowParts) -> WindowDecision {
     decide_with(parts, &StraightLine::of(&parts.config), &Options::default())

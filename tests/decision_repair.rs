@@ -5,16 +5,13 @@
     reason = "a test fails by panicking"
 )]
 
-mod common;
+mod chance;
+mod worlds;
 
 use std::collections::BTreeSet;
 
-use common::{
-    by_hand::{driver, request, window},
-    chance::Chance,
-    fixed_cases, naive,
-    window_parts::{WindowParts, searched, with_edges},
-};
+use chance::Chance;
+use chance::fixed_cases;
 use kheya::{
     decision::{Assignment, Batch, Reason, Repaired, WindowDecision, decide_batch, repair},
     domain::{DriverId, RequestId},
@@ -22,6 +19,9 @@ use kheya::{
 };
 use kheya_solver::{Budget, Options, Status};
 use proptest::prelude::*;
+use worlds::by_hand::{driver, request, window};
+use worlds::naive;
+use worlds::window_parts::{WindowParts, searched, with_edges};
 
 fn decide(parts: &WindowParts) -> Batch {
     let eta = StraightLine::of(&parts.config);

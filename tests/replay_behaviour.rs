@@ -5,14 +5,15 @@
     reason = "a test fails by panicking"
 )]
 
-mod common;
+mod chance;
+mod worlds;
 
-use common::by_hand::{at, car, road_config, trip, world};
 use kheya::{
     domain::DurationMs,
     replay::{self, Behaviour, Kpis, Outcome, Policy, Run, Scenario},
 };
 use serde_json::json;
+use worlds::by_hand::{at, car, road_config, trip, world};
 
 fn behaviour(patience: &str, acceptance: &str) -> Behaviour {
     Behaviour {

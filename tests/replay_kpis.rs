@@ -5,11 +5,12 @@
     reason = "a test fails by panicking"
 )]
 
-mod common;
+mod chance;
+mod worlds;
 
-use common::by_hand::{at, car, road_config, trip, world};
 use kheya::replay::{self, Kpis, Outcome, Policy, Scenario, SolveTimes, Spread};
 use serde_json::json;
+use worlds::by_hand::{at, car, road_config, trip, world};
 
 fn kpis(scenario: &Scenario, policy: Policy) -> Kpis {
     Kpis::of(scenario, &replay::run(scenario, policy, &|_| ()).unwrap())
@@ -91,7 +92,7 @@ fn without_windows_nothing_is_waited_for_but_a_car() {
 #[test]
 fn detours_count_in_kilometres_but_not_in_recorded_times() {
     let mut scenario = three_trips();
-    scenario.config = common::window_parts::config(&scenario.config, &json!({"detour": 2}));
+    scenario.config = worlds::window_parts::config(&scenario.config, &json!({"detour": 2}));
     let kpis = kpis(&scenario, Policy::Batch);
     // twice as long to each pickup, on roads twice as long
     spread(&kpis.pickup_eta_s, [30.0, 30.0, 38.0, 39.0, 40.0]);

@@ -5,16 +5,12 @@
     reason = "a test fails by panicking"
 )]
 
-mod common;
+mod chance;
+mod worlds;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::{
-    by_hand::{at, car, road_config, trip, world},
-    fixed_cases, naive,
-    reference_world::{assert_same, reference},
-    window_parts::{NOW, config, driver_id, request_id},
-};
+use chance::fixed_cases;
 use kheya::{
     decision::{PendingRequest, WindowSnapshot, decide_batch},
     domain::{DurationMs, Place},
@@ -27,6 +23,10 @@ use kheya::{
 use kheya_solver::Options;
 use proptest::{option, prelude::*};
 use serde_json::{Value, json};
+use worlds::by_hand::{at, car, road_config, trip, world};
+use worlds::naive;
+use worlds::reference_world::{assert_same, reference};
+use worlds::window_parts::{NOW, config, driver_id, request_id};
 
 fn run(scenario: &Scenario, policy: Policy) -> Run {
     replay::run(scenario, policy, &|_| ()).unwrap()

@@ -5,9 +5,9 @@
     reason = "a test fails by panicking"
 )]
 
-mod common;
+mod chance;
 
-use common::chance::Chance;
+use chance::Chance;
 use kheya::replay::tune::{DrawnFrom, Estimate, holm_intervals, paired_estimates};
 
 /// How the made-up differences scatter: by seed, by block (neighbours alike by `memory`), and in each

@@ -5,12 +5,10 @@
     reason = "a test fails by panicking"
 )]
 
-mod common;
+mod chance;
+mod worlds;
 
-use common::{
-    by_hand::{NIGHT_FROM, input_of},
-    chance::Chance,
-};
+use chance::Chance;
 use jiff::tz::TimeZone;
 use kheya::{
     config::RegionConfig,
@@ -21,6 +19,7 @@ use kheya::{
         tune::{Axis, Rules, Sweep, TuneFleet, TunePlan, TuneReport, Verdict},
     },
 };
+use worlds::by_hand::{NIGHT_FROM, input_of};
 
 /// A small town for `minutes` minutes.
 fn town(seed: u64, minutes: i64, requests: usize) -> Demand {

@@ -5,15 +5,15 @@
 //! side, and take the least.
 #![allow(clippy::expect_used, reason = "a bench fails by panicking")]
 
-#[path = "../tests/common/mod.rs"]
-mod common;
+#[path = "../tests/random_graphs/mod.rs"]
+mod random_graphs;
 
 use std::hint::black_box;
 use std::time::Duration;
 
-use common::geometric::Geometric;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use kheya_solver::{Options, least_driver_prices, solve};
+use random_graphs::geometric::Geometric;
 
 const CANDIDATES: usize = 30;
 const SIDES: [(usize, usize); 5] = [

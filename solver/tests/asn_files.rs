@@ -1,13 +1,13 @@
 //! `.asn` files: what is read, what is refused and how the refusal reads.
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
-mod common;
+mod random_graphs;
 
 use std::io::{BufReader, Read};
 
-use common::{Shape, graphs};
 use kheya_solver::{Graph, asn};
 use proptest::prelude::*;
+use random_graphs::{Shape, graphs};
 
 fn refusal(text: impl AsRef<[u8]>) -> String {
     let refused = asn::read(text.as_ref(), "window.asn");

@@ -1,16 +1,16 @@
 //! A solve cut short, wherever it is cut, gives a valid matching and a true bound.
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
-mod common;
+mod random_graphs;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use common::geometric::{Geometric, islands};
-use common::{Shape, edges, graphs};
 use kheya_solver::{Budget, Graph, Method, Options, Status, solve};
 use proptest::prelude::*;
+use random_graphs::geometric::{Geometric, islands};
+use random_graphs::{Shape, edges, graphs};
 
 /// Polls an uncut solve makes.
 fn polls_of(graph: &Graph, options: &Options<'_>) -> u64 {

@@ -1,12 +1,12 @@
 //! `verify()` accepts what the solver proves and refuses everything spoiled.
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
-mod common;
+mod random_graphs;
 
-use common::{Shape, graphs};
 use kheya_solver::CertificateError as E;
 use kheya_solver::{Budget, Graph, Method, Options, Solution, Status, least_driver_prices, solve};
 use proptest::prelude::*;
+use random_graphs::{Shape, graphs};
 
 fn optimal(graph: &Graph) -> Solution {
     solve(graph, &Options::default()).expect("sparse solves any graph")

@@ -1,12 +1,12 @@
 //! The same matching for any order of the edges and any number of threads.
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
-mod common;
+mod random_graphs;
 
-use common::geometric::{Geometric, islands};
-use common::{Random, Shape, edges, graphs};
 use kheya_solver::{Graph, Method, Options, Solution, greedy_edge, greedy_oldest, solve};
 use proptest::prelude::*;
+use random_graphs::geometric::{Geometric, islands};
+use random_graphs::{Random, Shape, edges, graphs};
 
 fn with_edges(graph: &Graph, edges: Vec<(u32, u32, i64)>) -> Graph {
     let unmatched = graph.unmatched_costs().to_vec();

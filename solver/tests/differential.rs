@@ -1,13 +1,13 @@
 //! The exact methods against each other and against trying everything.
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
-mod common;
+mod random_graphs;
 
-use common::{Shape, brute_force, graphs};
 use kheya_solver::{
     Method, Options, Solution, Status, greedy_edge, greedy_oldest, objective_of, solve,
 };
 use proptest::prelude::*;
+use random_graphs::{Shape, brute_force, graphs};
 
 fn solve_with(graph: &kheya_solver::Graph, method: Method) -> Solution {
     let options = Options {

@@ -1,14 +1,14 @@
 //! Particular graphs that solvers get wrong.
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
-mod common;
+mod random_graphs;
 
-use common::Random;
-use common::geometric::Geometric;
 use kheya_solver::{
     Graph, GraphError, MAX_DENSE_CELLS, MAX_MAGNITUDE, Method, Options, Solution, SolveError,
     Status, solve,
 };
+use random_graphs::Random;
+use random_graphs::geometric::Geometric;
 
 const EXACT: [Method; 3] = [Method::Auto, Method::Sparse, Method::Hungarian];
 
@@ -167,7 +167,10 @@ fn costs_at_the_limit_are_solved_and_beyond_it_refused() {
     ] {
         let edges = [(0, 0, a), (0, 1, b), (1, 0, c), (1, 1, a)];
         let graph = graph(2, 2, unmatched, &edges);
-        assert_eq!(solve_all(&graph).objective, common::brute_force(&graph));
+        assert_eq!(
+            solve_all(&graph).objective,
+            random_graphs::brute_force(&graph)
+        );
     }
     let one = (MAX_MAGNITUDE / 3) as i64;
     let extreme = graph(1, 1, one, &[(0, 0, -one)]);

@@ -1,12 +1,12 @@
 //! Any starting prices give the same objective.
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
-mod common;
+mod random_graphs;
 
-use common::geometric::{Geometric, islands};
-use common::{Shape, graphs};
 use kheya_solver::{Graph, Options, Status, solve};
 use proptest::prelude::*;
+use random_graphs::geometric::{Geometric, islands};
+use random_graphs::{Shape, graphs};
 
 fn warm(graph: &Graph, prices: &[i64]) -> kheya_solver::Solution {
     let options = Options {

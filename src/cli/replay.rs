@@ -109,6 +109,23 @@ impl PolicyChoice {
     }
 }
 
+/// Replays a scenario under each policy, side by side, with a bar that says what for.
+pub(super) fn run_each(
+    what: &'static str,
+    scenario: &Scenario,
+    policies: &[Policy],
+) -> Result<Vec<Run>, Failure> {
+    let work = (scenario.trips.len() * policies.len()) as u64;
+    let bar = Bar::new(what, work, policies.len());
+    let runs: Result<Vec<_>, _> = policies
+        .par_iter()
+        .enumerate()
+        .map(|(part, &policy)| replay::run(scenario, policy, &|ended| bar.done(part, ended)))
+        .collect();
+    bar.finish();
+    runs.map_err(|e| Failure::broken(&e))
+}
+
 pub(super) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     if args.verify {
         return verify::verify(&args.files, args.format);
@@ -154,18 +171,7 @@ pub(super) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     drop(trips);
 
     let policies = args.policy.policies();
-    let bar = Bar::new(
-        "replaying",
-        (scenario.trips.len() * policies.len()) as u64,
-        policies.len(),
-    );
-    let runs: Result<Vec<_>, _> = policies
-        .par_iter()
-        .enumerate()
-        .map(|(part, &policy)| replay::run(&scenario, policy, &|ended| bar.done(part, ended)))
-        .collect();
-    bar.finish();
-    let runs = runs.map_err(|e| Failure::broken(&e))?;
+    let runs = run_each("replaying", &scenario, &policies)?;
     let kpis = runs.iter().map(|run| Kpis::of(&scenario, run)).collect();
     let report = ReplayReport::new(input, kpis, started.elapsed().as_secs_f64());
     if let Some(out) = &args.out {

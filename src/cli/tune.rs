@@ -8,14 +8,13 @@ use std::{
 
 use clap::Args;
 use jiff::tz::TimeZone;
-use rayon::prelude::*;
 
 use super::{
     Failure, Format, check_file, check_out,
     demand::{BehaviourArgs, Input, ReadingArgs, read_input, region_id, set_config},
     duration, print,
     progress::Bar,
-    replay::PolicyChoice,
+    replay::{PolicyChoice, run_each},
 };
 use crate::{
     config::RegionConfig,
@@ -195,18 +194,7 @@ fn write_report(
     let policies: Vec<Policy> = std::iter::once(plan.rules.swept)
         .chain(plan.rules.beside.iter().copied())
         .collect();
-    let bar = Bar::new(
-        "drawing",
-        (scenario.trips.len() * policies.len()) as u64,
-        policies.len(),
-    );
-    let runs: Result<Vec<_>, _> = policies
-        .par_iter()
-        .enumerate()
-        .map(|(part, &policy)| replay::run(&scenario, policy, &|ended| bar.done(part, ended)))
-        .collect();
-    bar.finish();
-    let runs = runs.map_err(|e| Failure::broken(&e))?;
+    let runs = run_each("drawing", &scenario, &policies)?;
     let kpis: Vec<Kpis> = runs.iter().map(|run| Kpis::of(&scenario, run)).collect();
     let once = page::Once {
         scenario: &scenario,

@@ -109,6 +109,9 @@ pub struct ClaimTrace {
     pub ended_ms: Option<UnixMs>,
     /// The driver's state as the call that ended it was told.
     pub left: ClaimState,
+    /// The dispatch tier itself said that the trip is over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub completed_by_call: bool,
 }
 
 /// A driver's state as answers to claim calls tell it.
@@ -197,6 +200,7 @@ impl Region {
             confirmed_ms: on_trip.then_some(now.ms()),
             ended_ms: None,
             left: claim.state(),
+            completed_by_call: false,
         });
         request.attempts = request.attempts.saturating_add(1);
         request.ended_at_ms = None;
@@ -310,6 +314,7 @@ impl Region {
             && let Some(trace) = record.claims.last_mut()
         {
             trace.left = left;
+            trace.completed_by_call = !matches!(reason, Reason::TripTimeout | Reason::Reconciled);
         }
         self.end_request(&key.request_id, RequestState::Confirmed, now);
         self.publish_claim(EventType::Completed, key, Some(reason), now);

@@ -146,6 +146,14 @@ impl Region {
             claim.generation = generation;
             return Ok(claim.fence);
         }
+        let record = self.requests.get(&trip.request_id);
+        if let Some(trace) = record.and_then(|record| record.claims.last())
+            && trace.driver_id == trip.driver_id
+            && trace.completed_by_call
+        {
+            // a telling that comes late: the trip was held, driven and completed since
+            return Ok(trace.fence);
+        }
         let told_elsewhere = self.requests.get(&trip.request_id).and_then(|record| {
             let live = record.live()?;
             let holder = self.drivers.get(&live.driver_id)?.claim.as_ref()?;

@@ -55,8 +55,6 @@ pub enum Fullness {
     Outbox,
     /// Unsealed windows against their limit.
     Windows,
-    /// Bytes of the recording against `record_max_bytes`.
-    Recording,
 }
 
 impl Fullness {
@@ -65,7 +63,6 @@ impl Fullness {
             Self::Pending => "pending",
             Self::Outbox => "outbox",
             Self::Windows => "windows",
-            Self::Recording => "recording",
         }
     }
 }

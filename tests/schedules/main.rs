@@ -10,8 +10,7 @@
 )]
 
 mod calls;
-#[path = "../common/chance.rs"]
-#[expect(dead_code, reason = "shared with other tests, which use more of it")]
+#[path = "../chance/mod.rs"]
 mod chance;
 mod check;
 mod cluster;

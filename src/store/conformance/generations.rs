@@ -19,6 +19,7 @@ declare!(
     a_quarantine_serves_what_it_can,
     what_is_told_is_held_under_new_fences,
     a_telling_of_another_generation_is_refused,
+    a_late_telling_does_not_bring_a_completed_trip_back,
     the_quarantine_ends_and_what_waits_is_decided,
     a_promoted_replica_refuses_the_owners_of_before,
     what_survived_is_served_and_what_nobody_tells_is_over,
@@ -127,6 +128,24 @@ async fn what_is_told_is_held_under_new_fences(world: &World<'_>) {
     claim.fence = restored.fence;
     assert!(world.confirm(&claim).await.is_ok());
     assert!(world.complete(&claim).await.is_ok());
+}
+
+async fn a_late_telling_does_not_bring_a_completed_trip_back(world: &World<'_>) {
+    let mut claim = world.assign("r", "d").await;
+    world.confirm(&claim).await.unwrap();
+    world.lose().await;
+    world.begin().await;
+    let first = tell(world, false).await;
+    claim.fence = first.restored.first().unwrap().fence;
+    world.complete(&claim).await.unwrap();
+    let again = tell(world, false).await;
+    assert_eq!(again.restored, first.restored);
+    assert_ne!(world.driver_state("d").await, Some(DriverState::OnTrip));
+    assert_eq!(
+        world.story("r").await.last(),
+        Some(&EventType::Completed),
+        "nothing after its end"
+    );
 }
 
 async fn a_telling_of_another_generation_is_refused(world: &World<'_>) {

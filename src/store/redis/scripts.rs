@@ -17,6 +17,9 @@ macro_rules! scripts {
                 Self {
                     $($name: Script::new(concat!(
                         include_str!("lua/region.lua"),
+                        include_str!("lua/records.lua"),
+                        include_str!("lua/commit.lua"),
+                        include_str!("lua/enter.lua"),
                         include_str!("lua/claims.lua"),
                         include_str!("lua/windows.lua"),
                         include_str!(concat!("lua/", $file)),

@@ -194,6 +194,8 @@ struct StoredTrace {
     ended_ms: Option<UnixMs>,
     #[serde(rename = "l")]
     left: ClaimState,
+    #[serde(rename = "b", default)]
+    completed_by_call: bool,
 }
 
 /// A request, from its field in `requests`.
@@ -210,6 +212,7 @@ pub(super) fn request(record: &[u8]) -> Result<RequestRecord, WireError> {
         confirmed_ms: trace.confirmed_ms,
         ended_ms: trace.ended_ms,
         left: trace.left,
+        completed_by_call: trace.completed_by_call,
     });
     Ok(RequestRecord {
         draft,

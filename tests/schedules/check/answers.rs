@@ -173,7 +173,8 @@ fn claim(evidence: &Evidence, books: &Books, told: &Told, findings: &mut Finding
         (409, "already_confirmed") => times == 0 && happened(EventType::Confirmed) == 1,
         (409, "request_closed" | "fence_stale" | "not_confirmed") => times == 0,
         (409, "not_held") => !evidence.losses.is_empty() && times == 0,
-        (404, "unknown_request") => evidence.lost_writes() && times == 0,
+        // a node that has just started meets a region that was lost before it is registered again
+        (404, "unknown_request" | "unknown_region") => evidence.lost_writes() && times == 0,
         _ => false,
     };
     findings.hold(holds, || {

@@ -226,6 +226,7 @@ local function end_trip(driver_id, request_id, claim_fence, reason)
     local trace = record and record.cl[#record.cl]
     if trace then
         trace.l = left
+        trace.b = reason ~= 'trip_timeout' and reason ~= 'reconciled' or nil
         request_dirty[request_id] = true
     end
     end_request(request_id, 'confirmed')

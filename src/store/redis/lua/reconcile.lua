@@ -43,6 +43,11 @@ local function restore(driver_id, request_id)
         return claim.fence
     end
     local record = request(request_id)
+    local last = record and record.cl[#record.cl]
+    if last and last.d == driver_id and last.b then
+        -- a telling that comes late: the trip was held, driven and completed since
+        return last.f
+    end
     local trace = record and live(record)
     local holder = trace and driver(trace.d)
     local held_claim = holder and holder.rec.claim

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use redis::Value;
 
 use crate::{
-    domain::{DurationMs, RegionId, StoreTime},
+    domain::{DurationMs, RegionId, StoreTime, UnixMs},
     store::{
         RedisStore, Store, StoreOptions,
         conformance::{CaseFuture, Harness},
@@ -107,6 +107,12 @@ impl OnServer {
         for server in self.servers() {
             server.advance(by);
         }
+    }
+
+    /// The servers' clock.
+    pub(super) fn now(&self) -> UnixMs {
+        let server = self.servers().into_iter().next();
+        UnixMs::new(server.map_or(0, |server| server.time_us() / 1_000))
     }
 
     /// Every key that there is.

@@ -14,7 +14,7 @@ use kheya::{
 use proptest::{option, prelude::*};
 use serde_json::json;
 
-use super::chance::Chance;
+use crate::chance::Chance;
 
 /// The instant of every random window.
 pub(crate) const NOW: UnixMs = UnixMs::new(1_767_720_600_000);

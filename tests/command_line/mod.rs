@@ -1,4 +1,5 @@
 //! The real `kheya` binary, run as a user runs it.
+#![allow(dead_code, reason = "each test file uses a part")]
 
 use std::{
     ffi::OsStr,

@@ -1,6 +1,8 @@
-//! Seeded numbers for what is built rather than drawn by proptest.
+//! Seeded chance: numbers for what is built, and fixed cases for what proptest draws.
+#![allow(dead_code, reason = "each test file uses a part")]
 
 use kheya::domain::Draw;
+use proptest::test_runner::{Config, RngSeed};
 
 /// A stream of numbers that is the same for the same seed, on every machine.
 pub(crate) struct Chance {
@@ -33,5 +35,16 @@ impl Chance {
     fn next(&mut self) -> Draw {
         self.drawn += 1;
         Draw::new(self.seed, "test").number(self.drawn)
+    }
+}
+
+/// Property tests that draw the same cases in every run.
+pub(crate) fn fixed_cases(cases: u32) -> Config {
+    Config {
+        cases,
+        rng_seed: RngSeed::Fixed(2026),
+        failure_persistence: None,
+        max_shrink_iters: 4000,
+        ..Config::default()
     }
 }
