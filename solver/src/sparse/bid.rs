@@ -11,6 +11,9 @@
 //! [`auction`] raises by ε more (Bertsekas 1979), so prices there rise fast to about what they will
 //! be. Pairs are then tight only to within ε; those that are not are given up at the end.
 
+use std::ops::ControlFlow;
+
+use super::choices::{Best, Choices};
 use super::side::{FREE, Side};
 use super::weight::Weight;
 use crate::budget::Meter;
@@ -35,6 +38,7 @@ const BID_UNITS: usize = 16;
 pub(crate) fn bid<W: Weight>(
     near: &mut Side<W>,
     far: &mut Side<W>,
+    choices: &mut Choices<W>,
     mut open: Vec<u32>,
     meter: &mut Meter<'_>,
 ) -> Option<Vec<u32>> {
@@ -47,7 +51,7 @@ pub(crate) fn bid<W: Weight>(
                 if meter.search_is_over_after(BID_UNITS) {
                     return None;
                 }
-                let (displaced, raised) = place_bid(near, far, bidder, W::ZERO);
+                let (displaced, raised) = place_bid(near, far, choices, bidder, W::ZERO);
                 if displaced == FREE {
                     break;
                 }
@@ -70,6 +74,7 @@ pub(crate) fn bid<W: Weight>(
 pub(crate) fn auction<W: Weight>(
     near: &mut Side<W>,
     far: &mut Side<W>,
+    choices: &mut Choices<W>,
     mut open: Vec<u32>,
     epsilon: W,
     meter: &mut Meter<'_>,
@@ -82,7 +87,7 @@ pub(crate) fn auction<W: Weight>(
             break;
         }
         bids_left -= 1;
-        let (displaced, _) = place_bid(near, far, node, epsilon);
+        let (displaced, _) = place_bid(near, far, choices, node, epsilon);
         if displaced != FREE {
             open.push(displaced);
         }
@@ -92,14 +97,17 @@ pub(crate) fn auction<W: Weight>(
 }
 
 /// What separates one of a near node's first choices from the next, on average; at least 1.
-pub(crate) fn usual_step<W: Weight>(near: &Side<W>) -> i64 {
+pub(crate) fn usual_step<W: Weight>(near: &mut Side<W>) -> i64 {
     let (mut total, mut steps) = (0_i128, 0_i128);
     for node in 0..near.len() as u32 {
-        let row = near.row(node);
-        let compared = &row[..row.len().min(CHOICES_COMPARED)];
-        if let (Some(&first), Some(&last)) = (compared.first(), compared.last()) {
-            total += i128::from((W::of_edge(first).0 - W::of_edge(last).0).widen());
-            steps += compared.len() as i128 - 1;
+        let compared = near.row(node).len().min(CHOICES_COMPARED);
+        if compared == 0 {
+            continue;
+        }
+        let (first, last) = (near.nth_heaviest(node, 0), near.nth_heaviest(node, compared - 1));
+        if let (Some((first, _)), Some((last, _))) = (first, last) {
+            total += i128::from((first - last).widen());
+            steps += compared as i128 - 1;
         }
     }
     (total / steps.max(1)).max(1) as i64
@@ -109,25 +117,16 @@ pub(crate) fn usual_step<W: Weight>(near: &Side<W>) -> i64 {
 fn place_bid<W: Weight>(
     near: &mut Side<W>,
     far: &mut Side<W>,
+    choices: &mut Choices<W>,
     node: u32,
     epsilon: W,
 ) -> (u32, bool) {
-    // Staying unmatched is worth 0.
-    let (mut first, mut second) = (W::ZERO, W::ZERO);
-    let (mut first_node, mut second_node) = (FREE, FREE);
-    for &edge in near.row(node) {
-        let (weight, other) = W::of_edge(edge);
-        if weight <= second {
-            break;
-        }
-        let worth = weight - far.price[other as usize];
-        if worth > first {
-            (second, second_node) = (first, first_node);
-            (first, first_node) = (worth, other);
-        } else if worth > second {
-            (second, second_node) = (worth, other);
-        }
-    }
+    let Best {
+        first,
+        mut first_node,
+        second,
+        second_node,
+    } = choices.best(near, far, node);
     near.price[node as usize] = second;
     if first_node == FREE {
         return (FREE, false);
@@ -149,15 +148,14 @@ fn place_bid<W: Weight>(
 
 /// Gives every near node the least price that far prices allow, and gives up pairs that are not
 /// tight then.
-fn keep_tight_pairs<W: Weight>(near: &mut Side<W>, far: &mut Side<W>) {
+pub(crate) fn keep_tight_pairs<W: Weight>(near: &mut Side<W>, far: &mut Side<W>) {
     for node in 0..near.len() as u32 {
         let mate = near.mate[node as usize];
         let mut best = W::ZERO;
         let mut tight = false;
-        for &edge in near.row(node) {
-            let (weight, other) = W::of_edge(edge);
+        near.look(node, |weight, other| {
             if weight < best {
-                break;
+                return ControlFlow::Break(());
             }
             let worth = weight - far.price[other as usize];
             if worth > best {
@@ -165,7 +163,8 @@ fn keep_tight_pairs<W: Weight>(near: &mut Side<W>, far: &mut Side<W>) {
                 tight = false;
             }
             tight |= worth == best && other == mate;
-        }
+            ControlFlow::Continue(())
+        });
         near.price[node as usize] = best;
         if mate != FREE && !tight {
             near.mate[node as usize] = FREE;

@@ -29,7 +29,7 @@ pub(crate) fn improve<W: Weight>(requests: &mut Side<W>, drivers: usize, meter: 
 
 /// Adds edges to a matching, heaviest first (then by request and driver), while both ends are free.
 fn heaviest_first<W: Weight>(
-    requests: &Side<W>,
+    requests: &mut Side<W>,
     mut mate: Vec<u32>,
     drivers: usize,
     meter: &mut Meter<'_>,
@@ -41,18 +41,17 @@ fn heaviest_first<W: Weight>(
     // For each request how many of its edges were looked at; the heap holds the heaviest other one.
     let mut looked_at = vec![0_u32; requests.len()];
     let mut heap = BinaryHeap::new();
-    let heaviest_edge = |request: u32, looked_at: &mut [u32], taken: &[bool]| {
-        let row = requests.row(request);
+    let mut heaviest_edge = |request: u32, looked_at: &mut [u32], taken: &[bool]| {
         let looked_at = &mut looked_at[request as usize];
         loop {
-            let (weight, driver) = W::of_edge(*row.get(*looked_at as usize)?);
+            let (weight, driver) = requests.nth_heaviest(request, *looked_at as usize)?;
             if !taken[driver as usize] {
                 return Some((Reverse(weight.edge(request)), driver));
             }
             *looked_at += 1;
         }
     };
-    for request in (0..requests.len() as u32).filter(|&r| mate[r as usize] == FREE) {
+    for request in (0..mate.len() as u32).filter(|&r| mate[r as usize] == FREE) {
         heap.extend(heaviest_edge(request, &mut looked_at, &taken));
     }
     while let Some((Reverse(entry), driver)) = heap.pop() {

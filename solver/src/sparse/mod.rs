@@ -6,6 +6,7 @@
 //! cut search hands over) and `split` (parts that are solved apart).
 
 mod bid;
+mod choices;
 mod incumbent;
 mod run;
 mod search;

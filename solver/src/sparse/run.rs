@@ -9,10 +9,11 @@
 //! Promise: at every moment pairs are tight, edges have reduced cost ≥ 0 and prices are ≥ 0, so a
 //! solve that is cut hands over a valid matching and prices that give a bound.
 
-use super::bid::{auction, bid, usual_step};
+use super::bid::{auction, bid, keep_tight_pairs, usual_step};
+use super::choices::Choices;
 use super::incumbent;
 use super::search::Search;
-use super::side::{FREE, Side};
+use super::side::{FREE, Side, Useful};
 use super::weight::Weight;
 use crate::Graph;
 use crate::budget::{Deadline, Meter};
@@ -23,14 +24,14 @@ use crate::solve::Outcome;
 const CONTENDED_SHARE: usize = 20;
 
 /// And so have searches that look at every edge this many times.
-const CONTENDED_WORK: usize = 4;
+const CONTENDED_WORK: usize = 1;
 
 /// An auction raises prices by this many quarters of the usual step between a node's choices: by
 /// more where bidding left many unmatched, as prices there have far to go. Measured on balanced
 /// windows: half of the wide raise takes 20–40 % more instructions, half more makes little
 /// difference; random sparse graphs want the fine one.
-const WIDE_RAISE_QUARTERS: i64 = 8;
-const FINE_RAISE_QUARTERS: i64 = 2;
+const WIDE_RAISE_QUARTERS: i64 = 16;
+const FINE_RAISE_QUARTERS: i64 = 1;
 
 /// Solves a graph as one piece. Without a budget the outcome is optimal.
 pub(super) fn solve(graph: &Graph, warm_start: Option<&[i64]>, deadline: &Deadline) -> Outcome {
@@ -38,27 +39,34 @@ pub(super) fn solve(graph: &Graph, warm_start: Option<&[i64]>, deadline: &Deadli
         .unmatched_costs()
         .iter()
         .map(|&cost| cost - graph.least_cost());
-    if savings.max().unwrap_or(0) <= i32::LARGEST {
-        solve_as::<i32>(graph, warm_start, deadline)
+    let most = savings.max().unwrap_or(0).max(0);
+    if most <= i32::LARGEST {
+        solve_as::<i32>(graph, warm_start, most, deadline)
     } else {
-        solve_as::<i64>(graph, warm_start, deadline)
+        solve_as::<i64>(graph, warm_start, most, deadline)
     }
 }
 
-fn solve_as<W: Weight>(graph: &Graph, warm_start: Option<&[i64]>, deadline: &Deadline) -> Outcome {
+/// `most` is the most that a pair can save.
+fn solve_as<W: Weight>(
+    graph: &Graph,
+    warm_start: Option<&[i64]>,
+    most: i64,
+    deadline: &Deadline,
+) -> Outcome {
     let mut meter = Meter::new(deadline);
-    let Some(requests) = Side::<W>::requests(graph, &mut meter) else {
+    let Some(useful) = Useful::edges(graph, &mut meter) else {
         return Outcome::nothing(graph);
     };
     let mut course = Course {
-        requests,
-        drivers: Side::without_edges(graph.drivers()),
+        requests: Side::<W>::without_edges(graph.requests()),
+        drivers: Side::<W>::without_edges(graph.drivers()),
     };
     let done = match warm_start {
-        Some(prices) => course.warm(prices, &mut meter),
-        None => course.cold(&mut meter),
+        Some(prices) => course.warm(graph, &useful, prices, most, &mut meter),
+        None => course.cold(graph, &useful, &mut meter),
     };
-    if done.is_none() {
+    if done.is_none() && course.requests.edges() > 0 {
         incumbent::improve(&mut course.requests, graph.drivers(), &mut meter);
     }
     course.outcome(graph, done.is_some())
@@ -71,27 +79,35 @@ struct Course<W: Weight> {
 
 impl<W: Weight> Course<W> {
     /// From nothing, from the side that has fewer nodes with edges. Nothing when cut.
-    fn cold(&mut self, meter: &mut Meter<'_>) -> Option<()> {
+    fn cold(&mut self, graph: &Graph, useful: &Useful, meter: &mut Meter<'_>) -> Option<()> {
         let Self { requests, drivers } = self;
-        if requests.with_edges() <= requests.others_with_edges(drivers.len()) {
-            from_nothing(requests, drivers, meter)
-        } else {
-            *drivers = requests.transposed(drivers.len(), meter)?;
-            requests.price.fill(W::ZERO);
+        if useful.drivers_are_scarce() {
+            *drivers = Side::drivers(graph, &useful.of_drivers, meter)?;
             from_nothing(drivers, requests, meter)
+        } else {
+            *requests = Side::requests(graph, &useful.of_requests, meter)?;
+            from_nothing(requests, drivers, meter)
         }
     }
 
     /// From driver prices: requests bid at these prices and augment, then free drivers whose price
     /// is above 0 augment from their side until none is left.
-    fn warm(&mut self, prices: &[i64], meter: &mut Meter<'_>) -> Option<()> {
-        self.drivers = self.requests.transposed(self.drivers.len(), meter)?;
-        for (driver, price) in self.drivers.price.iter_mut().enumerate() {
-            // `price` is the driver's largest weight: no driver is worth more.
-            let warm = prices.get(driver).copied().unwrap_or(0);
-            *price = W::narrow(warm.clamp(0, price.widen()));
+    fn warm(
+        &mut self,
+        graph: &Graph,
+        useful: &Useful,
+        prices: &[i64],
+        most: i64,
+        meter: &mut Meter<'_>,
+    ) -> Option<()> {
+        self.requests = Side::requests(graph, &useful.of_requests, meter)?;
+        self.drivers = Side::drivers(graph, &useful.of_drivers, meter)?;
+        for (price, &warm) in self.drivers.price.iter_mut().zip(prices) {
+            *price = W::narrow(warm.clamp(0, most));
         }
-        from_prices(&mut self.requests, &mut self.drivers, meter)
+        keep_tight_pairs(&mut self.requests, &mut self.drivers);
+        let choices = &mut Choices::new(self.requests.len());
+        from_prices(&mut self.requests, &mut self.drivers, choices, meter)
     }
 
     fn outcome(self, graph: &Graph, done: bool) -> Outcome {
@@ -116,8 +132,9 @@ fn from_nothing<W: Weight>(
     far: &mut Side<W>,
     meter: &mut Meter<'_>,
 ) -> Option<()> {
-    let open = near.to_make_whole();
-    let mut open = bid(near, far, open, meter)?;
+    let choices = &mut Choices::new(near.len());
+    let open = near.with_edges();
+    let mut open = bid(near, far, choices, open, meter)?;
     let mut quarters = WIDE_RAISE_QUARTERS;
     if open.len() * CONTENDED_SHARE <= near.len() {
         open = augment(near, far, open, near.edges() * CONTENDED_WORK, meter)?;
@@ -130,8 +147,8 @@ fn from_nothing<W: Weight>(
         far.take_edges_of(near, meter)?;
     }
     let raise = (usual_step(near) / 4 * quarters).max(1);
-    auction(near, far, open, W::narrow(raise), meter)?;
-    from_prices(near, far, meter)
+    auction(near, far, choices, open, W::narrow(raise), meter)?;
+    from_prices(near, far, choices, meter)
 }
 
 /// Solves from any far prices ≥ 0 and near prices that are feasible with them: near nodes are made
@@ -139,10 +156,11 @@ fn from_nothing<W: Weight>(
 fn from_prices<W: Weight>(
     near: &mut Side<W>,
     far: &mut Side<W>,
+    choices: &mut Choices<W>,
     meter: &mut Meter<'_>,
 ) -> Option<()> {
     let open = near.to_make_whole();
-    let open = bid(near, far, open, meter)?;
+    let open = bid(near, far, choices, open, meter)?;
     augment(near, far, open, usize::MAX, meter)?;
     let open = far.to_make_whole();
     augment(far, near, open, usize::MAX, meter)?;

@@ -12,6 +12,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::ControlFlow;
 
 use super::side::{FREE, Side};
 use super::weight::Weight;
@@ -100,24 +101,24 @@ impl<W: Weight> Search<W> {
 
     /// Looks at the edges of a near node at a distance from the root, as far as they can be of use.
     /// Returns how many it looked at.
-    fn scan(&mut self, near: &Side<W>, far: &Side<W>, node: u32, distance: W) -> usize {
+    fn scan(&mut self, near: &mut Side<W>, far: &Side<W>, node: u32, distance: W) -> usize {
         let base = distance + near.price[node as usize];
         if base < self.best {
             self.best = base;
             self.terminal = Terminal::Leave(node);
         }
-        let row = near.row(node);
-        for (looked_at, &edge) in row.iter().enumerate() {
-            let (weight, other) = W::of_edge(edge);
+        let mut looked_at = 0;
+        near.look(node, |weight, other| {
             let at_least = base - weight;
             if at_least >= self.best {
                 // Far prices are ≥ 0 and later edges weigh less.
-                return looked_at;
+                return ControlFlow::Break(());
             }
+            looked_at += 1;
             let found = at_least + far.price[other as usize];
             let known = &mut self.distance[other as usize];
             if found >= *known || found >= self.best {
-                continue;
+                return ControlFlow::Continue(());
             }
             if *known == W::INFINITE {
                 self.reached.push(other);
@@ -130,8 +131,9 @@ impl<W: Weight> Search<W> {
             } else {
                 self.heap.push(Reverse(found.entry(other)));
             }
-        }
-        row.len()
+            ControlFlow::Continue(())
+        });
+        looked_at
     }
 
     fn move_prices(&self, near: &mut Side<W>, far: &mut Side<W>, root: u32) {

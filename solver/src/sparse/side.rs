@@ -6,6 +6,8 @@
 //! least its weight, and an unmatched node of either side has price 0 at the optimum. So one search
 //! serves both sides, and "start from the drivers" is the same code with the sides exchanged.
 
+use std::ops::{ControlFlow, Range};
+
 use super::weight::Weight;
 use crate::Graph;
 use crate::budget::Meter;
@@ -13,17 +15,28 @@ use crate::budget::Meter;
 /// A node that is not matched.
 pub(crate) const FREE: u32 = u32::MAX;
 
-/// Units of work for sorting one edge.
-const SORT_UNITS: usize = 6;
+/// Rows of this length are put in order at once, longer ones part by part.
+const SHORT_ROW: usize = 48;
 
-/// Edges one rayon task sorts: some 200 µs of work.
-const EDGES_PER_TASK: usize = 1 << 14;
+/// In rows of this length a sample tells where a part ends.
+const LONG_ROW: usize = 256;
 
-/// The nodes of one side: their edges (heaviest first, then by the other node's index), prices and
-/// mates.
+/// Size of the sample, and the rank in it of the edge that ends the part.
+const SAMPLE: usize = 32;
+const SAMPLE_RANK: usize = 2;
+
+/// Fewest edges put in order at a time.
+const FEWEST_ORDERED: usize = 8;
+
+/// The nodes of one side: their edges, prices and mates.
+///
+/// The edges of a node are read heaviest first, then by the other node's index. Most are never
+/// looked at, so a row is put in order only as far as it has been read.
 pub(crate) struct Side<W: Weight> {
     offsets: Vec<u32>,
     edges: Vec<W::Packed>,
+    /// For each node how many of its edges, from the first, are in their final place.
+    ordered: Vec<u32>,
     pub(crate) price: Vec<W>,
     pub(crate) mate: Vec<u32>,
 }
@@ -34,75 +47,104 @@ impl<W: Weight> Side<W> {
         Self {
             offsets: vec![0; nodes + 1],
             edges: Vec::new(),
+            ordered: vec![0; nodes],
             price: vec![W::ZERO; nodes],
             mate: vec![FREE; nodes],
         }
     }
 
-    /// The requests of a graph with their useful edges, in order; nothing when the search has to
-    /// end. Prices start at each node's largest weight.
-    pub(crate) fn requests(graph: &Graph, meter: &mut Meter<'_>) -> Option<Self> {
-        let mut offsets = Vec::with_capacity(graph.requests() + 1);
-        let mut edges = Vec::with_capacity(graph.edges());
-        offsets.push(0);
-        for request in 0..graph.requests() {
-            let unmatched_cost = graph.unmatched_cost(request);
+    /// The requests of a graph with their useful edges; nothing when the search has to end.
+    pub(crate) fn requests(
+        graph: &Graph,
+        offsets: &[u32],
+        meter: &mut Meter<'_>,
+    ) -> Option<Self> {
+        let mut side = Self::without_edges(graph.requests());
+        let useful = offsets.last().map_or(0, |&edges| edges as usize);
+        side.edges = vec![W::ZERO.edge(0); useful];
+        for (request, place) in offsets.windows(2).enumerate() {
             let (drivers, costs) = graph.row_slices(request);
             if meter.search_is_over_after(drivers.len() + 1) {
                 return None;
             }
-            let useful = drivers
-                .iter()
-                .zip(costs)
-                .filter(|&(_, &cost)| cost < unmatched_cost);
-            edges.extend(
-                useful.map(|(&driver, &cost)| W::narrow(unmatched_cost - cost).edge(driver)),
-            );
-            offsets.push(edges.len() as u32);
+            let unmatched_cost = graph.unmatched_cost(request);
+            let edges = &mut side.edges[place[0] as usize..place[1] as usize];
+            let put = |edge: &mut W::Packed, driver: u32, cost: i64| {
+                *edge = W::narrow(unmatched_cost - cost).edge(driver);
+            };
+            let row = drivers.iter().zip(costs);
+            if edges.len() == drivers.len() {
+                for (edge, (&driver, &cost)) in edges.iter_mut().zip(row) {
+                    put(edge, driver, cost);
+                }
+            } else {
+                let useful = row.filter(|&(_, &cost)| cost < unmatched_cost);
+                for (edge, (&driver, &cost)) in edges.iter_mut().zip(useful) {
+                    put(edge, driver, cost);
+                }
+            }
         }
-        Self::sorted(offsets, edges, meter)
+        side.offsets = offsets.to_vec();
+        Some(side)
     }
 
-    /// The same edges seen from the other side, which has `nodes` nodes.
-    pub(crate) fn transposed(&self, nodes: usize, meter: &mut Meter<'_>) -> Option<Self> {
-        let mut offsets = vec![0_u32; nodes + 1];
-        for &edge in &self.edges {
+    /// The drivers of a graph with their useful edges; nothing when the search has to end.
+    pub(crate) fn drivers(graph: &Graph, offsets: &[u32], meter: &mut Meter<'_>) -> Option<Self> {
+        let mut side = Self::without_edges(graph.drivers());
+        let row = |request: u32| {
+            let unmatched_cost = graph.unmatched_cost(request as usize);
+            let edges = graph.row(request as usize);
+            edges.map(move |(driver, cost)| (unmatched_cost - cost, driver))
+        };
+        let packed = |(saving, driver)| (W::narrow(saving), driver);
+        if offsets.last().is_some_and(|&useful| useful as usize == graph.edges()) {
+            side.fill(offsets, graph.requests(), meter, |request| row(request).map(packed))?;
+        } else {
+            side.fill(offsets, graph.requests(), meter, |request| {
+                row(request).filter(|&(saving, _)| saving > 0).map(packed)
+            })?;
+        }
+        Some(side)
+    }
+
+    /// Takes the edges of the other side, so that this side can be searched from; prices and pairs
+    /// stay. Nothing when the search has to end.
+    pub(crate) fn take_edges_of(&mut self, other: &Self, meter: &mut Meter<'_>) -> Option<()> {
+        let mut offsets = vec![0_u32; self.len() + 1];
+        for &edge in &other.edges {
             offsets[W::of_edge(edge).1 as usize + 1] += 1;
         }
-        for node in 0..nodes {
-            offsets[node + 1] += offsets[node];
-        }
-        let mut next = offsets.clone();
-        let mut edges = self.edges.clone();
-        for node in 0..self.len() {
-            let row = self.row(node as u32);
-            if meter.search_is_over_after(row.len() + 1) {
-                return None;
-            }
-            for &edge in row {
-                let (weight, other) = W::of_edge(edge);
-                let place = &mut next[other as usize];
-                edges[*place as usize] = weight.edge(node as u32);
-                *place += 1;
-            }
-        }
-        Self::sorted(offsets, edges, meter)
+        sum_up(&mut offsets);
+        self.fill(&offsets, other.len(), meter, |node| {
+            other.row(node).iter().map(|&edge| W::of_edge(edge))
+        })
     }
 
-    fn sorted(offsets: Vec<u32>, mut edges: Vec<W::Packed>, meter: &mut Meter<'_>) -> Option<Self> {
-        sort_rows::<W>(&offsets, &mut edges, meter)?;
-        let price = |row: &[u32]| match edges.get(row[0] as usize..row[1] as usize) {
-            Some(&[heaviest, ..]) => W::of_edge(heaviest).0,
-            _ => W::ZERO,
-        };
-        let price: Vec<_> = offsets.windows(2).map(price).collect();
-        let mate = vec![FREE; price.len()];
-        Some(Self {
-            offsets,
-            edges,
-            price,
-            mate,
-        })
+    /// Fills in the edges, read row by row of the `others` nodes of the other side.
+    fn fill<R: Iterator<Item = (W, u32)>>(
+        &mut self,
+        offsets: &[u32],
+        others: usize,
+        meter: &mut Meter<'_>,
+        row: impl Fn(u32) -> R,
+    ) -> Option<()> {
+        let edges = offsets.last().map_or(0, |&edges| edges as usize);
+        self.edges = vec![W::ZERO.edge(0); edges];
+        let mut next = offsets.to_vec();
+        for other in 0..others as u32 {
+            let mut read = 1;
+            for (weight, node) in row(other) {
+                let place = &mut next[node as usize];
+                self.edges[*place as usize] = weight.edge(other);
+                *place += 1;
+                read += 1;
+            }
+            if meter.search_is_over_after(read) {
+                return None;
+            }
+        }
+        self.offsets = offsets.to_vec();
+        Some(())
     }
 
     /// Number of nodes.
@@ -115,29 +157,10 @@ impl<W: Weight> Side<W> {
         self.edges.len()
     }
 
-    /// Takes the edges of the other side, so that this side can be searched from; prices and pairs
-    /// stay. Nothing when the search has to end.
-    pub(crate) fn take_edges_of(&mut self, other: &Self, meter: &mut Meter<'_>) -> Option<()> {
-        let Self { offsets, edges, .. } = other.transposed(self.len(), meter)?;
-        (self.offsets, self.edges) = (offsets, edges);
-        Some(())
-    }
-
-    /// Number of nodes that have an edge.
-    pub(crate) fn with_edges(&self) -> usize {
-        self.offsets
-            .windows(2)
-            .filter(|pair| pair[0] != pair[1])
-            .count()
-    }
-
-    /// Number of nodes of the other side, which has `nodes` nodes, that have an edge.
-    pub(crate) fn others_with_edges(&self, nodes: usize) -> usize {
-        let mut met = vec![false; nodes];
-        for &edge in &self.edges {
-            met[W::of_edge(edge).1 as usize] = true;
-        }
-        met.into_iter().filter(|&met| met).count()
+    /// Nodes that have an edge, in index order.
+    pub(crate) fn with_edges(&self) -> Vec<u32> {
+        let has_edge = |&node: &u32| !self.place(node).is_empty();
+        (0..self.len() as u32).filter(has_edge).collect()
     }
 
     /// Nodes that are unmatched at a price above 0, in index order.
@@ -147,40 +170,135 @@ impl<W: Weight> Side<W> {
         (0..self.len() as u32).filter(open).collect()
     }
 
-    /// The edges of a node, heaviest first.
+    /// The edges of a node in no particular order.
     #[inline]
     pub(crate) fn row(&self, node: u32) -> &[W::Packed] {
+        &self.edges[self.place(node)]
+    }
+
+    /// Looks at the edges of a node, heaviest first, until `look` is satisfied or there are no more.
+    #[inline]
+    pub(crate) fn look(&mut self, node: u32, mut look: impl FnMut(W, u32) -> ControlFlow<()>) {
+        let place = self.place(node);
+        let row = &mut self.edges[place];
+        let ordered = &mut self.ordered[node as usize];
+        let mut from = 0;
+        loop {
+            for &edge in &row[from..*ordered as usize] {
+                let (weight, other) = W::of_edge(edge);
+                if look(weight, other).is_break() {
+                    return;
+                }
+            }
+            from = *ordered as usize;
+            if from == row.len() {
+                return;
+            }
+            *ordered = order_more(row, from) as u32;
+        }
+    }
+
+    /// The edge of a node that has `before` heavier ones, if there is one.
+    pub(crate) fn nth_heaviest(&mut self, node: u32, before: usize) -> Option<(W, u32)> {
+        let place = self.place(node);
+        let row = &mut self.edges[place];
+        if before >= row.len() {
+            return None;
+        }
+        let ordered = &mut self.ordered[node as usize];
+        while before >= *ordered as usize {
+            *ordered = order_more(row, *ordered as usize) as u32;
+        }
+        Some(W::of_edge(row[before]))
+    }
+
+    #[inline]
+    fn place(&self, node: u32) -> Range<usize> {
         let node = node as usize;
-        &self.edges[self.offsets[node] as usize..self.offsets[node + 1] as usize]
+        self.offsets[node] as usize..self.offsets[node + 1] as usize
     }
 }
 
-/// Sorts the edges of each row, large parts on rayon; nothing when the search has to end.
-///
-/// `edges` starts with the edge at `offsets[0]`.
-fn sort_rows<W: Weight>(
-    offsets: &[u32],
-    edges: &mut [W::Packed],
-    meter: &mut Meter<'_>,
-) -> Option<()> {
-    let rows = offsets.len() - 1;
-    if edges.len() > EDGES_PER_TASK && rows > 1 {
-        let middle = rows / 2;
-        let (left, right) = edges.split_at_mut((offsets[middle] - offsets[0]) as usize);
-        let mut other = meter.another();
-        let sorted = rayon::join(
-            || sort_rows::<W>(&offsets[..=middle], left, meter),
-            || sort_rows::<W>(&offsets[middle..], right, &mut other),
-        );
-        return sorted.0.and(sorted.1);
-    }
-    let start = offsets[0];
-    for row in offsets.windows(2) {
-        let row = &mut edges[(row[0] - start) as usize..(row[1] - start) as usize];
-        if meter.search_is_over_after(row.len() * SORT_UNITS + 1) {
-            return None;
+/// The useful edges of a graph, those that cost less than leaving the request unmatched: where the
+/// edges of each node start and end.
+pub(crate) struct Useful {
+    pub(crate) of_requests: Vec<u32>,
+    pub(crate) of_drivers: Vec<u32>,
+}
+
+impl Useful {
+    /// Counts them; nothing when the search has to end.
+    pub(crate) fn edges(graph: &Graph, meter: &mut Meter<'_>) -> Option<Self> {
+        let mut of_requests = vec![0_u32; graph.requests() + 1];
+        let mut of_drivers = vec![0_u32; graph.drivers() + 1];
+        for request in 0..graph.requests() {
+            let (drivers, costs) = graph.row_slices(request);
+            if meter.search_is_over_after(drivers.len() + 1) {
+                return None;
+            }
+            let unmatched_cost = graph.unmatched_cost(request);
+            let mut useful = 0;
+            for (&driver, &cost) in drivers.iter().zip(costs) {
+                let counts = u32::from(cost < unmatched_cost);
+                of_drivers[driver as usize + 1] += counts;
+                useful += counts;
+            }
+            of_requests[request + 1] = useful;
         }
-        row.sort_unstable();
+        sum_up(&mut of_requests);
+        sum_up(&mut of_drivers);
+        Some(Self {
+            of_requests,
+            of_drivers,
+        })
     }
-    Some(())
+
+    /// Are there fewer drivers with edges than requests with edges?
+    pub(crate) fn drivers_are_scarce(&self) -> bool {
+        let with_edges = |offsets: &[u32]| offsets.windows(2).filter(|row| row[0] != row[1]).count();
+        with_edges(&self.of_drivers) < with_edges(&self.of_requests)
+    }
+}
+
+/// From counts, each one place further on, to offsets.
+fn sum_up(counts: &mut [u32]) {
+    let mut sum = 0;
+    for count in counts {
+        sum += *count;
+        *count = sum;
+    }
+}
+
+
+/// Puts more of a row in order: all of it when it is short, else the heaviest few per cent of what
+/// is left. Returns how much is in order then.
+#[cold]
+fn order_more<E: Ord + Copy>(row: &mut [E], ordered: usize) -> usize {
+    let rest = &mut row[ordered..];
+    if rest.len() <= SHORT_ROW {
+        rest.sort_unstable();
+        return row.len();
+    }
+    let mut more = 0;
+    if rest.len() >= LONG_ROW {
+        // An even sample tells about where the first few per cent end.
+        let mut sample = [rest[0]; SAMPLE];
+        for (place, edge) in sample.iter_mut().enumerate() {
+            *edge = rest[place * rest.len() / SAMPLE];
+        }
+        sample.sort_unstable();
+        let end = sample[SAMPLE_RANK];
+        for place in 0..rest.len() {
+            let edge = rest[place];
+            rest[place] = rest[more];
+            rest[more] = edge;
+            more += usize::from(edge < end);
+        }
+    }
+    if more < FEWEST_ORDERED {
+        more = FEWEST_ORDERED;
+        rest.select_nth_unstable(more);
+    }
+    rest[..more].sort_unstable();
+    ordered + more
 }
