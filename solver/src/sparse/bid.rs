@@ -153,7 +153,8 @@ pub(crate) fn keep_tight_pairs<W: Weight>(near: &mut Side<W>, far: &mut Side<W>)
         let mate = near.mate[node as usize];
         let mut best = W::ZERO;
         let mut tight = false;
-        near.look(node, |weight, other| {
+        near.look(node, |edge| {
+            let (weight, other) = W::of_edge(edge);
             if weight < best {
                 return ControlFlow::Break(());
             }

@@ -31,19 +31,10 @@ pub(crate) struct Best<W> {
     pub(crate) second_node: u32,
 }
 
-impl<W: Weight> Best<W> {
-    const UNMATCHED: Self = Self {
-        first: W::ZERO,
-        first_node: FREE,
-        second: W::ZERO,
-        second_node: FREE,
-    };
-}
-
 impl<W: Weight> Choices<W> {
     pub(crate) fn new(near_nodes: usize) -> Self {
         Self {
-            kept: vec![[W::ZERO.edge(0); KEPT]; near_nodes],
+            kept: vec![[W::TOP.entry(FREE); KEPT]; near_nodes],
             rest: vec![W::INFINITE; near_nodes],
         }
     }
@@ -62,42 +53,49 @@ impl<W: Weight> Choices<W> {
 
     /// Looks at the row and keeps the best edges.
     fn look(&mut self, near: &mut Side<W>, far: &Side<W>, node: u32) {
-        let mut worths = [W::ZERO; KEPT + 1];
-        let mut edges = [W::ZERO.edge(0); KEPT + 1];
-        near.look(node, |weight, other| {
-            if weight <= worths[KEPT] {
+        let prices = &*far.price;
+        // How far the worth of the best edges falls short of the top, and their far nodes. The
+        // order of two edges at present prices is a coin toss: branches would be guessed wrong.
+        let mut least = [W::TOP.entry(FREE); KEPT + 1];
+        near.look(node, |edge| {
+            let (short, other) = W::short_of_top(edge);
+            if short >= W::of_entry(least[KEPT]).0 {
                 return ControlFlow::Break(());
             }
-            let worth = weight - far.price[other as usize];
-            if worth > worths[KEPT] {
-                let mut place = KEPT;
-                while place > 0 && worths[place - 1] < worth {
-                    worths[place] = worths[place - 1];
-                    edges[place] = edges[place - 1];
-                    place -= 1;
-                }
-                worths[place] = worth;
-                edges[place] = weight.edge(other);
+            let mut entry = (short + prices[other as usize]).entry(other);
+            for place in &mut least {
+                (*place, entry) = (entry.min(*place), entry.max(*place));
             }
             ControlFlow::Continue(())
         });
-        self.kept[node as usize].copy_from_slice(&edges[..KEPT]);
-        self.rest[node as usize] = worths[KEPT];
+        let kept = &mut self.kept[node as usize];
+        for (edge, &entry) in kept.iter_mut().zip(&least) {
+            let (short, other) = W::of_entry(entry);
+            let price = prices.get(other as usize).copied().unwrap_or(W::ZERO);
+            *edge = (short - price).entry(other);
+        }
+        self.rest[node as usize] = W::TOP - W::of_entry(least[KEPT]).0;
     }
 }
 
 #[inline]
 fn best_of<W: Weight>(edges: &[W::Packed; KEPT], far: &Side<W>) -> Best<W> {
-    let mut best = Best::UNMATCHED;
+    let [mut first, mut second] = [W::TOP.entry(FREE); 2];
     for &edge in edges {
-        let (weight, other) = W::of_edge(edge);
-        let worth = weight - far.price.get(other as usize).copied().unwrap_or(W::ZERO);
-        if worth > best.first {
-            (best.second, best.second_node) = (best.first, best.first_node);
-            (best.first, best.first_node) = (worth, other);
-        } else if worth > best.second {
-            (best.second, best.second_node) = (worth, other);
-        }
+        let (short, other) = W::short_of_top(edge);
+        let price = far.price.get(other as usize).copied().unwrap_or(W::ZERO);
+        let entry = (short + price).entry(other);
+        (first, second) = (entry.min(first), second.min(entry.max(first)));
     }
-    best
+    let worth = |entry| {
+        let (short, node) = W::of_entry(entry);
+        if short < W::TOP { (W::TOP - short, node) } else { (W::ZERO, FREE) }
+    };
+    let ((first, first_node), (second, second_node)) = (worth(first), worth(second));
+    Best {
+        first,
+        first_node,
+        second,
+        second_node,
+    }
 }

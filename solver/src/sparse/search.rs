@@ -108,8 +108,10 @@ impl<W: Weight> Search<W> {
             self.terminal = Terminal::Leave(node);
         }
         let mut looked_at = 0;
-        near.look(node, |weight, other| {
-            let at_least = base - weight;
+        let to_top = base - W::TOP;
+        near.look(node, |edge| {
+            let (short, other) = W::short_of_top(edge);
+            let at_least = to_top + short;
             if at_least >= self.best {
                 // Far prices are ≥ 0 and later edges weigh less.
                 return ControlFlow::Break(());

@@ -178,15 +178,14 @@ impl<W: Weight> Side<W> {
 
     /// Looks at the edges of a node, heaviest first, until `look` is satisfied or there are no more.
     #[inline]
-    pub(crate) fn look(&mut self, node: u32, mut look: impl FnMut(W, u32) -> ControlFlow<()>) {
+    pub(crate) fn look(&mut self, node: u32, mut look: impl FnMut(W::Packed) -> ControlFlow<()>) {
         let place = self.place(node);
         let row = &mut self.edges[place];
         let ordered = &mut self.ordered[node as usize];
         let mut from = 0;
         loop {
             for &edge in &row[from..*ordered as usize] {
-                let (weight, other) = W::of_edge(edge);
-                if look(weight, other).is_break() {
+                if look(edge).is_break() {
                     return;
                 }
             }

@@ -35,8 +35,13 @@ pub(crate) trait Weight:
     fn narrow(value: i64) -> Self;
     /// To an `i64`.
     fn widen(self) -> i64;
+    /// [`Weight::LARGEST`] as a weight.
+    const TOP: Self;
+
     /// An edge: the heaviest comes first, then the lowest node.
     fn edge(self, node: u32) -> Self::Packed;
+    /// How far the weight of an edge falls short of [`Weight::TOP`], and its node.
+    fn short_of_top(edge: Self::Packed) -> (Self, u32);
     /// The weight and the node of an edge.
     fn of_edge(edge: Self::Packed) -> (Self, u32);
     /// A heap entry: the nearest comes first, then the lowest node.
@@ -51,7 +56,8 @@ macro_rules! weight {
             type Packed = $packed;
             const ZERO: Self = 0;
             const INFINITE: Self = <$number>::MAX;
-            const LARGEST: i64 = (<$number>::MAX / 3) as i64;
+            const TOP: Self = <$number>::MAX / 3;
+            const LARGEST: i64 = Self::TOP as i64;
 
             #[inline]
             fn narrow(value: i64) -> Self {
@@ -63,12 +69,16 @@ macro_rules! weight {
             }
             #[inline]
             fn edge(self, node: u32) -> $packed {
-                (<$number>::MAX - self).entry(node)
+                (Self::TOP - self).entry(node)
+            }
+            #[inline]
+            fn short_of_top(edge: $packed) -> (Self, u32) {
+                Self::of_entry(edge)
             }
             #[inline]
             fn of_edge(edge: $packed) -> (Self, u32) {
-                let (negated, node) = Self::of_entry(edge);
-                (<$number>::MAX - negated, node)
+                let (short, node) = Self::of_entry(edge);
+                (Self::TOP - short, node)
             }
             #[inline]
             fn entry(self, node: u32) -> $packed {
