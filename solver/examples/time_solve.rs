@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use kheya_solver::{Budget, Graph, Options, Solution, asn, solve};
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let mut runs = 7_usize;
     let mut options = Options::default();
     let mut files = Vec::new();
@@ -26,9 +26,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             _ => files.push(argument),
         }
     }
+    let pool = rayon::ThreadPoolBuilder::new().build()?;
     for file in files {
         let graph = asn::read(BufReader::with_capacity(1 << 18, File::open(&file)?), &file)?;
-        report(&file, &graph, &options, runs.max(1))?;
+        pool.install(|| report(&file, &graph, &options, runs.max(1)))?;
     }
     Ok(())
 }
@@ -38,9 +39,9 @@ fn report(
     graph: &Graph,
     options: &Options<'_>,
     runs: usize,
-) -> Result<(), Box<dyn Error>> {
+) -> Result<(), Box<dyn Error + Send + Sync>> {
     let mut times = Vec::with_capacity(runs);
-    let mut timed_solve = || -> Result<Solution, Box<dyn Error>> {
+    let mut timed_solve = || -> Result<Solution, Box<dyn Error + Send + Sync>> {
         let started = Instant::now();
         let solution = solve(graph, options)?;
         times.push(started.elapsed().as_secs_f64() * 1e3);

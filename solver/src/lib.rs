@@ -37,6 +37,7 @@ mod greedy;
 mod hungarian;
 mod least_prices;
 mod method;
+mod pool;
 mod solution;
 mod solve;
 mod sparse;

@@ -70,14 +70,13 @@ pub fn solve(graph: &Graph, options: &Options<'_>) -> Result<Solution, SolveErro
     if graph.edges() == 0 {
         return Ok(empty(graph, method));
     }
-    let components = Components::of(graph);
-    let outcome = match method {
-        Method::Hungarian if deadline.search_is_over() => Outcome::nothing(graph),
-        Method::Hungarian => hungarian::solve(graph),
-        Method::GreedyEdge => greedy_edge(graph, &deadline),
-        Method::Sparse | Method::Auto => {
-            sparse::solve(graph, &components, options.warm_start, &deadline)
+    let (components, outcome) = match method {
+        Method::Sparse | Method::Auto => sparse::solve(graph, options.warm_start, &deadline),
+        Method::Hungarian if deadline.search_is_over() => {
+            (Components::of(graph), Outcome::nothing(graph))
         }
+        Method::Hungarian => (Components::of(graph), hungarian::solve(graph)),
+        Method::GreedyEdge => (Components::of(graph), greedy_edge(graph, &deadline)),
     };
     Ok(settle(graph, method, &components, outcome, &deadline))
 }

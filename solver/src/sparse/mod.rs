@@ -12,6 +12,7 @@ mod run;
 mod search;
 mod side;
 mod split;
+mod useful;
 mod weight;
 
 pub(crate) use split::solve;

@@ -13,7 +13,8 @@ use super::bid::{auction, bid, keep_tight_pairs, usual_step};
 use super::choices::Choices;
 use super::incumbent;
 use super::search::Search;
-use super::side::{FREE, Side, Useful};
+use super::side::{FREE, Side};
+use super::useful::Useful;
 use super::weight::Weight;
 use crate::Graph;
 use crate::budget::{Deadline, Meter};
@@ -34,37 +35,45 @@ const WIDE_RAISE_QUARTERS: i64 = 16;
 const FINE_RAISE_QUARTERS: i64 = 1;
 
 /// Solves a graph as one piece. Without a budget the outcome is optimal.
-pub(super) fn solve(graph: &Graph, warm_start: Option<&[i64]>, deadline: &Deadline) -> Outcome {
+///
+/// Its `useful` edges are counted here when that has not been done yet.
+pub(super) fn solve(
+    graph: &Graph,
+    useful: Option<Useful>,
+    warm_start: Option<&[i64]>,
+    deadline: &Deadline,
+) -> Outcome {
+    let Some(useful) = useful.or_else(|| Useful::edges(graph, &mut Meter::new(deadline))) else {
+        return Outcome::nothing(graph);
+    };
     let savings = graph
         .unmatched_costs()
         .iter()
         .map(|&cost| cost - graph.least_cost());
     let most = savings.max().unwrap_or(0).max(0);
     if most <= i32::LARGEST {
-        solve_as::<i32>(graph, warm_start, most, deadline)
+        solve_as::<i32>(graph, &useful, warm_start, most, deadline)
     } else {
-        solve_as::<i64>(graph, warm_start, most, deadline)
+        solve_as::<i64>(graph, &useful, warm_start, most, deadline)
     }
 }
 
 /// `most` is the most that a pair can save.
 fn solve_as<W: Weight>(
     graph: &Graph,
+    useful: &Useful,
     warm_start: Option<&[i64]>,
     most: i64,
     deadline: &Deadline,
 ) -> Outcome {
     let mut meter = Meter::new(deadline);
-    let Some(useful) = Useful::edges(graph, &mut meter) else {
-        return Outcome::nothing(graph);
-    };
     let mut course = Course {
         requests: Side::<W>::without_edges(graph.requests()),
         drivers: Side::<W>::without_edges(graph.drivers()),
     };
     let done = match warm_start {
-        Some(prices) => course.warm(graph, &useful, prices, most, &mut meter),
-        None => course.cold(graph, &useful, &mut meter),
+        Some(prices) => course.warm(graph, useful, prices, most, &mut meter),
+        None => course.cold(graph, useful, &mut meter),
     };
     if done.is_none() && course.requests.edges() > 0 {
         incumbent::improve(&mut course.requests, graph.drivers(), &mut meter);

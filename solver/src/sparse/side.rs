@@ -8,12 +8,20 @@
 
 use std::ops::{ControlFlow, Range};
 
+use super::useful::sum_up;
 use super::weight::Weight;
 use crate::Graph;
 use crate::budget::Meter;
+use crate::pool;
 
 /// A node that is not matched.
 pub(crate) const FREE: u32 = u32::MAX;
+
+/// Edges one rayon task works on at most: some 500 µs of work.
+const EDGES_PER_TASK: usize = 1 << 16;
+
+/// Units of work for an edge of a row that is filled in and put in order.
+const ROW_UNITS: usize = 6;
 
 /// Rows of this length are put in order at once, longer ones part by part.
 const SHORT_ROW: usize = 48;
@@ -53,22 +61,16 @@ impl<W: Weight> Side<W> {
         }
     }
 
-    /// The requests of a graph with their useful edges; nothing when the search has to end.
-    pub(crate) fn requests(
-        graph: &Graph,
-        offsets: &[u32],
-        meter: &mut Meter<'_>,
-    ) -> Option<Self> {
+    /// The requests of a graph with their useful edges, the first of each row in order; nothing when
+    /// the search has to end.
+    pub(crate) fn requests(graph: &Graph, offsets: &[u32], meter: &mut Meter<'_>) -> Option<Self> {
         let mut side = Self::without_edges(graph.requests());
         let useful = offsets.last().map_or(0, |&edges| edges as usize);
         side.edges = vec![W::ZERO.edge(0); useful];
-        for (request, place) in offsets.windows(2).enumerate() {
+        side.offsets = offsets.to_vec();
+        side.for_each_row(meter, &|request, edges, ordered| {
             let (drivers, costs) = graph.row_slices(request);
-            if meter.search_is_over_after(drivers.len() + 1) {
-                return None;
-            }
             let unmatched_cost = graph.unmatched_cost(request);
-            let edges = &mut side.edges[place[0] as usize..place[1] as usize];
             let put = |edge: &mut W::Packed, driver: u32, cost: i64| {
                 *edge = W::narrow(unmatched_cost - cost).edge(driver);
             };
@@ -83,12 +85,13 @@ impl<W: Weight> Side<W> {
                     put(edge, driver, cost);
                 }
             }
-        }
-        side.offsets = offsets.to_vec();
+            *ordered = order_more(edges, 0) as u32;
+        })?;
         Some(side)
     }
 
-    /// The drivers of a graph with their useful edges; nothing when the search has to end.
+    /// The drivers of a graph with their useful edges, the first of each row in order; nothing when
+    /// the search has to end.
     pub(crate) fn drivers(graph: &Graph, offsets: &[u32], meter: &mut Meter<'_>) -> Option<Self> {
         let mut side = Self::without_edges(graph.drivers());
         let row = |request: u32| {
@@ -104,7 +107,18 @@ impl<W: Weight> Side<W> {
                 row(request).filter(|&(saving, _)| saving > 0).map(packed)
             })?;
         }
+        side.for_each_row(meter, &|_, edges, ordered| *ordered = order_more(edges, 0) as u32)?;
         Some(side)
+    }
+
+    /// Works on each row (its node, its edges, how many of them are in order); nothing when the
+    /// search has to end.
+    fn for_each_row(
+        &mut self,
+        meter: &mut Meter<'_>,
+        work: &(impl Fn(usize, &mut [W::Packed], &mut u32) + Sync),
+    ) -> Option<()> {
+        for_each_row(0, &self.offsets, &mut self.edges, &mut self.ordered, meter, work)
     }
 
     /// Takes the edges of the other side, so that this side can be searched from; prices and pairs
@@ -218,56 +232,35 @@ impl<W: Weight> Side<W> {
     }
 }
 
-/// The useful edges of a graph, those that cost less than leaving the request unmatched: where the
-/// edges of each node start and end.
-pub(crate) struct Useful {
-    pub(crate) of_requests: Vec<u32>,
-    pub(crate) of_drivers: Vec<u32>,
-}
-
-impl Useful {
-    /// Counts them; nothing when the search has to end.
-    pub(crate) fn edges(graph: &Graph, meter: &mut Meter<'_>) -> Option<Self> {
-        let mut of_requests = vec![0_u32; graph.requests() + 1];
-        let mut of_drivers = vec![0_u32; graph.drivers() + 1];
-        for request in 0..graph.requests() {
-            let (drivers, costs) = graph.row_slices(request);
-            if meter.search_is_over_after(drivers.len() + 1) {
-                return None;
-            }
-            let unmatched_cost = graph.unmatched_cost(request);
-            let mut useful = 0;
-            for (&driver, &cost) in drivers.iter().zip(costs) {
-                let counts = u32::from(cost < unmatched_cost);
-                of_drivers[driver as usize + 1] += counts;
-                useful += counts;
-            }
-            of_requests[request + 1] = useful;
+/// `first` is the node of the first row, and `edges` start with its first edge.
+fn for_each_row<E: Send>(
+    first: usize,
+    offsets: &[u32],
+    edges: &mut [E],
+    ordered: &mut [u32],
+    meter: &mut Meter<'_>,
+    work: &(impl Fn(usize, &mut [E], &mut u32) + Sync),
+) -> Option<()> {
+    if edges.len() > EDGES_PER_TASK && ordered.len() > 1 {
+        let middle = ordered.len() / 2;
+        let (left, right) = edges.split_at_mut((offsets[middle] - offsets[0]) as usize);
+        let (ordered, more) = ordered.split_at_mut(middle);
+        let mut other = meter.another();
+        let done = pool::join(
+            || for_each_row(first, &offsets[..=middle], left, ordered, meter, work),
+            || for_each_row(first + middle, &offsets[middle..], right, more, &mut other, work),
+        );
+        return done.0.and(done.1);
+    }
+    for ((node, row), ordered) in (first..).zip(offsets.windows(2)).zip(ordered) {
+        let row = (row[0] - offsets[0]) as usize..(row[1] - offsets[0]) as usize;
+        if meter.search_is_over_after(row.len() * ROW_UNITS + 1) {
+            return None;
         }
-        sum_up(&mut of_requests);
-        sum_up(&mut of_drivers);
-        Some(Self {
-            of_requests,
-            of_drivers,
-        })
+        work(node, &mut edges[row], ordered);
     }
-
-    /// Are there fewer drivers with edges than requests with edges?
-    pub(crate) fn drivers_are_scarce(&self) -> bool {
-        let with_edges = |offsets: &[u32]| offsets.windows(2).filter(|row| row[0] != row[1]).count();
-        with_edges(&self.of_drivers) < with_edges(&self.of_requests)
-    }
+    Some(())
 }
-
-/// From counts, each one place further on, to offsets.
-fn sum_up(counts: &mut [u32]) {
-    let mut sum = 0;
-    for count in counts {
-        sum += *count;
-        *count = sum;
-    }
-}
-
 
 /// Puts more of a row in order: all of it when it is short, else the heaviest few per cent of what
 /// is left. Returns how much is in order then.

@@ -8,37 +8,45 @@
 use rayon::prelude::*;
 
 use super::run;
+use super::useful::Useful;
 use crate::Graph;
-use crate::budget::Deadline;
+use crate::budget::{Deadline, Meter};
 use crate::components::Components;
+use crate::pool;
 use crate::solve::Outcome;
 
 /// Least number of edges worth a task: some 100 µs of work.
 const EDGES_PER_GROUP: usize = 1 << 13;
 
-/// Solves a graph that has edges. Without a budget the outcome is optimal.
+/// Solves a graph that has edges, and finds its components. Without a budget the outcome is
+/// optimal.
 pub(crate) fn solve(
     graph: &Graph,
-    components: &Components,
     warm_start: Option<&[i64]>,
     deadline: &Deadline,
-) -> Outcome {
+) -> (Components, Outcome) {
+    let (components, useful) = pool::join(
+        || Components::of(graph),
+        || Useful::edges(graph, &mut Meter::new(deadline)),
+    );
     let most = components.edges.iter().copied().max().unwrap_or(0) as usize;
     if graph.edges() - most < EDGES_PER_GROUP.max(graph.edges() / 8) {
         // What could be done beside the largest component is not worth the copies.
-        return run::solve(graph, warm_start, deadline);
+        let outcome = run::solve(graph, useful, warm_start, deadline);
+        return (components, outcome);
     }
-    let groups = groups(graph, components);
+    let groups = groups(graph, &components);
     let solved: Vec<_> = groups
         .into_par_iter()
         .map(|group| {
             let part = group.graph(graph);
             let warm_start = warm_start.map(|prices| group.prices(prices));
-            let outcome = run::solve(&part, warm_start.as_deref(), deadline);
+            let outcome = run::solve(&part, None, warm_start.as_deref(), deadline);
             (group, outcome)
         })
         .collect();
-    put_together(graph, &solved)
+    let whole = put_together(graph, &solved);
+    (components, whole)
 }
 
 /// Requests and drivers solved together, each in index order.
