@@ -104,7 +104,10 @@ pub(crate) fn usual_step<W: Weight>(near: &mut Side<W>) -> i64 {
         if compared == 0 {
             continue;
         }
-        let (first, last) = (near.nth_heaviest(node, 0), near.nth_heaviest(node, compared - 1));
+        let (first, last) = (
+            near.nth_heaviest(node, 0),
+            near.nth_heaviest(node, compared - 1),
+        );
         if let (Some((first, _)), Some((last, _))) = (first, last) {
             total += i128::from((first - last).widen());
             steps += compared as i128 - 1;

@@ -89,7 +89,11 @@ fn best_of<W: Weight>(edges: &[W::Packed; KEPT], far: &Side<W>) -> Best<W> {
     }
     let worth = |entry| {
         let (short, node) = W::of_entry(entry);
-        if short < W::TOP { (W::TOP - short, node) } else { (W::ZERO, FREE) }
+        if short < W::TOP {
+            (W::TOP - short, node)
+        } else {
+            (W::ZERO, FREE)
+        }
     };
     let ((first, first_node), (second, second_node)) = (worth(first), worth(second));
     Best {

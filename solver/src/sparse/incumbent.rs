@@ -1,8 +1,8 @@
 //! A good matching out of a search that was cut.
 //!
-//! The requests a cut search has not come to are given drivers heaviest edge first. That can be
-//! worse than doing so for all requests from nothing, as bids in progress hold drivers that others
-//! need more, so both are made and the one that saves more is kept.
+//! The nodes a cut search has not come to are paired heaviest edge first. That can be worse than
+//! doing so for all nodes from nothing, as bids in progress hold nodes that others need more, so
+//! both are made and the one that saves more is kept.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,69 +14,73 @@ use crate::budget::Meter;
 /// Units of work for one step of the heap.
 const HEAP_UNITS: usize = 16;
 
-/// Gives free drivers to unmatched requests: the better of completing the matching in `requests`
-/// and starting afresh. Left as far as it is when the whole budget is over.
-pub(crate) fn improve<W: Weight>(requests: &mut Side<W>, drivers: usize, meter: &mut Meter<'_>) {
-    let completed = heaviest_first(requests, requests.mate.clone(), drivers, meter);
-    let afresh = heaviest_first(requests, vec![FREE; requests.len()], drivers, meter);
-    let better = if savings(requests, &afresh) > savings(requests, &completed) {
+/// Pairs free nodes: the better of completing the matching of two sides and starting afresh. `near`
+/// has its edges. Left as far as it is when the whole budget is over.
+pub(crate) fn improve<W: Weight>(near: &mut Side<W>, far: &mut Side<W>, meter: &mut Meter<'_>) {
+    let completed = heaviest_first(near, near.mate.clone(), far.len(), meter);
+    let afresh = heaviest_first(near, vec![FREE; near.len()], far.len(), meter);
+    let better = if savings(near, &afresh) > savings(near, &completed) {
         afresh
     } else {
         completed
     };
-    requests.mate = better;
+    far.mate.fill(FREE);
+    for (node, &mate) in (0..).zip(&better) {
+        if let Some(other) = far.mate.get_mut(mate as usize) {
+            *other = node;
+        }
+    }
+    near.mate = better;
 }
 
-/// Adds edges to a matching, heaviest first (then by request and driver), while both ends are free.
+/// Adds edges to a matching, heaviest first (then by index), while both ends are free.
 fn heaviest_first<W: Weight>(
-    requests: &mut Side<W>,
+    near: &mut Side<W>,
     mut mate: Vec<u32>,
-    drivers: usize,
+    far_nodes: usize,
     meter: &mut Meter<'_>,
 ) -> Vec<u32> {
-    let mut taken = vec![false; drivers];
-    for &driver in mate.iter().filter(|&&driver| driver != FREE) {
-        taken[driver as usize] = true;
+    let mut taken = vec![false; far_nodes];
+    for &other in mate.iter().filter(|&&other| other != FREE) {
+        taken[other as usize] = true;
     }
-    // For each request how many of its edges were looked at; the heap holds the heaviest other one.
-    let mut looked_at = vec![0_u32; requests.len()];
+    // For each node how many of its edges were looked at; the heap holds the heaviest other one.
+    let mut looked_at = vec![0_u32; near.len()];
     let mut heap = BinaryHeap::new();
-    let mut heaviest_edge = |request: u32, looked_at: &mut [u32], taken: &[bool]| {
-        let looked_at = &mut looked_at[request as usize];
+    let mut heaviest_edge = |node: u32, looked_at: &mut [u32], taken: &[bool]| {
+        let looked_at = &mut looked_at[node as usize];
         loop {
-            let (weight, driver) = requests.nth_heaviest(request, *looked_at as usize)?;
-            if !taken[driver as usize] {
-                return Some((Reverse(weight.edge(request)), driver));
+            let (weight, other) = near.nth_heaviest(node, *looked_at as usize)?;
+            if !taken[other as usize] {
+                return Some((Reverse(weight.edge(node)), other));
             }
             *looked_at += 1;
         }
     };
-    for request in (0..mate.len() as u32).filter(|&r| mate[r as usize] == FREE) {
-        heap.extend(heaviest_edge(request, &mut looked_at, &taken));
+    for node in (0..mate.len() as u32).filter(|&node| mate[node as usize] == FREE) {
+        heap.extend(heaviest_edge(node, &mut looked_at, &taken));
     }
-    while let Some((Reverse(entry), driver)) = heap.pop() {
+    while let Some((Reverse(entry), other)) = heap.pop() {
         if meter.is_over_after(HEAP_UNITS) {
             break;
         }
-        let (_, request) = W::of_edge(entry);
-        if taken[driver as usize] {
-            heap.extend(heaviest_edge(request, &mut looked_at, &taken));
+        let (_, node) = W::of_edge(entry);
+        if taken[other as usize] {
+            heap.extend(heaviest_edge(node, &mut looked_at, &taken));
         } else {
-            taken[driver as usize] = true;
-            mate[request as usize] = driver;
+            taken[other as usize] = true;
+            mate[node as usize] = other;
         }
     }
     mate
 }
 
 /// What a matching saves against leaving everyone unmatched.
-fn savings<W: Weight>(requests: &Side<W>, mate: &[u32]) -> i128 {
-    let saved = |(request, &driver): (usize, &u32)| {
-        let mut row = requests
-            .row(request as u32)
-            .iter()
-            .map(|&edge| W::of_edge(edge));
-        let edge = row.find(|&(_, other)| driver != FREE && other == driver);
+fn savings<W: Weight>(near: &Side<W>, mate: &[u32]) -> i128 {
+    let saved = |(node, &mate): (usize, &u32)| {
+        let row = near.row(node as u32).iter();
+        let mut edges = row.map(|&edge| W::of_edge(edge));
+        let edge = edges.find(|&(_, other)| mate != FREE && other == mate);
         edge.map_or(0, |(weight, _)| i128::from(weight.widen()))
     };
     mate.iter().enumerate().map(saved).sum()

@@ -75,8 +75,13 @@ fn solve_as<W: Weight>(
         Some(prices) => course.warm(graph, useful, prices, most, &mut meter),
         None => course.cold(graph, useful, &mut meter),
     };
-    if done.is_none() && course.requests.edges() > 0 {
-        incumbent::improve(&mut course.requests, graph.drivers(), &mut meter);
+    if done.is_none() {
+        let Course { requests, drivers } = &mut course;
+        if requests.edges() > 0 {
+            incumbent::improve(requests, drivers, &mut meter);
+        } else {
+            incumbent::improve(drivers, requests, &mut meter);
+        }
     }
     course.outcome(graph, done.is_some())
 }

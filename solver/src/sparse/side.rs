@@ -29,9 +29,10 @@ const SHORT_ROW: usize = 48;
 /// In rows of this length a sample tells where a part ends.
 const LONG_ROW: usize = 256;
 
-/// Size of the sample, and the rank in it of the edge that ends the part.
+/// Size of the sample, and the rank in it of the edge that ends a row's first part, and its second.
 const SAMPLE: usize = 32;
-const SAMPLE_RANK: usize = 2;
+const FIRST_RANK: usize = 2;
+const SECOND_RANK: usize = 8;
 
 /// Fewest edges put in order at a time.
 const FEWEST_ORDERED: usize = 8;
@@ -100,14 +101,21 @@ impl<W: Weight> Side<W> {
             edges.map(move |(driver, cost)| (unmatched_cost - cost, driver))
         };
         let packed = |(saving, driver)| (W::narrow(saving), driver);
-        if offsets.last().is_some_and(|&useful| useful as usize == graph.edges()) {
-            side.fill(offsets, graph.requests(), meter, |request| row(request).map(packed))?;
+        if offsets
+            .last()
+            .is_some_and(|&useful| useful as usize == graph.edges())
+        {
+            side.fill(offsets, graph.requests(), meter, |request| {
+                row(request).map(packed)
+            })?;
         } else {
             side.fill(offsets, graph.requests(), meter, |request| {
                 row(request).filter(|&(saving, _)| saving > 0).map(packed)
             })?;
         }
-        side.for_each_row(meter, &|_, edges, ordered| *ordered = order_more(edges, 0) as u32)?;
+        side.for_each_row(meter, &|_, edges, ordered| {
+            *ordered = order_more(edges, 0) as u32;
+        })?;
         Some(side)
     }
 
@@ -118,7 +126,14 @@ impl<W: Weight> Side<W> {
         meter: &mut Meter<'_>,
         work: &(impl Fn(usize, &mut [W::Packed], &mut u32) + Sync),
     ) -> Option<()> {
-        for_each_row(0, &self.offsets, &mut self.edges, &mut self.ordered, meter, work)
+        for_each_row(
+            0,
+            &self.offsets,
+            &mut self.edges,
+            &mut self.ordered,
+            meter,
+            work,
+        )
     }
 
     /// Takes the edges of the other side, so that this side can be searched from; prices and pairs
@@ -248,7 +263,16 @@ fn for_each_row<E: Send>(
         let mut other = meter.another();
         let done = pool::join(
             || for_each_row(first, &offsets[..=middle], left, ordered, meter, work),
-            || for_each_row(first + middle, &offsets[middle..], right, more, &mut other, work),
+            || {
+                for_each_row(
+                    first + middle,
+                    &offsets[middle..],
+                    right,
+                    more,
+                    &mut other,
+                    work,
+                )
+            },
         );
         return done.0.and(done.1);
     }
@@ -262,12 +286,12 @@ fn for_each_row<E: Send>(
     Some(())
 }
 
-/// Puts more of a row in order: all of it when it is short, else the heaviest few per cent of what
-/// is left. Returns how much is in order then.
+/// Puts more of a row in order: the heaviest few per cent, then a quarter, then all of it; all of it
+/// at once when it is short. Returns how much is in order then.
 #[cold]
 fn order_more<E: Ord + Copy>(row: &mut [E], ordered: usize) -> usize {
     let rest = &mut row[ordered..];
-    if rest.len() <= SHORT_ROW {
+    if rest.len() <= SHORT_ROW.max(4 * ordered) {
         rest.sort_unstable();
         return row.len();
     }
@@ -279,12 +303,15 @@ fn order_more<E: Ord + Copy>(row: &mut [E], ordered: usize) -> usize {
             *edge = rest[place * rest.len() / SAMPLE];
         }
         sample.sort_unstable();
-        let end = sample[SAMPLE_RANK];
+        let end = sample[if ordered == 0 {
+            FIRST_RANK
+        } else {
+            SECOND_RANK
+        }];
         for place in 0..rest.len() {
-            let edge = rest[place];
-            rest[place] = rest[more];
-            rest[more] = edge;
-            more += usize::from(edge < end);
+            let before_end = rest[place] < end;
+            rest.swap(place, more);
+            more += usize::from(before_end);
         }
     }
     if more < FEWEST_ORDERED {

@@ -39,7 +39,8 @@ impl Useful {
 
     /// Are there fewer drivers with edges than requests with edges?
     pub(crate) fn drivers_are_scarce(&self) -> bool {
-        let with_edges = |offsets: &[u32]| offsets.windows(2).filter(|row| row[0] != row[1]).count();
+        let with_edges =
+            |offsets: &[u32]| offsets.windows(2).filter(|row| row[0] != row[1]).count();
         with_edges(&self.of_drivers) < with_edges(&self.of_requests)
     }
 }
