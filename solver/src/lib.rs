@@ -32,6 +32,7 @@ mod budget;
 mod certificate;
 mod closing;
 mod components;
+mod explain;
 mod graph;
 mod greedy;
 mod hungarian;
@@ -44,6 +45,7 @@ mod sparse;
 
 pub use budget::Budget;
 pub use certificate::CertificateError;
+pub use explain::{ExplainError, Explainer, Explanation, Move, Swap};
 pub use graph::{Graph, GraphError, MAX_COUNT, MAX_MAGNITUDE};
 pub use greedy::{greedy_edge, greedy_oldest};
 pub use hungarian::MAX_DENSE_CELLS;

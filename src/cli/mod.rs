@@ -2,7 +2,9 @@
 //! failed, 2 the call or the input was wrong.
 
 mod demand;
+mod explain;
 mod generate;
+mod instance;
 mod progress;
 mod replay;
 mod serve;
@@ -36,6 +38,8 @@ struct Cli {
 enum Command {
     /// Solve one window: an .asn instance or a WINDOW.json
     Solve(solve::SolveArgs),
+    /// Say why a request of a window got its driver, and what a nearer one would cost everybody
+    Explain(explain::ExplainArgs),
     /// Replay recorded demand and compare batch with the greedy rules
     Replay(Box<replay::ReplayArgs>),
     /// Find the window and limits that serve recorded demand best
@@ -84,6 +88,7 @@ pub fn main() -> ExitCode {
     };
     let done = match cli.command {
         Command::Solve(args) => solve::solve(&args),
+        Command::Explain(args) => explain::explain(&args),
         Command::Replay(args) => replay::replay(&args),
         Command::Tune(args) => tune::tune(&args),
         Command::Serve(args) => serve::serve(&args),

@@ -2,9 +2,7 @@
 
 use std::{
     fmt::Write as _,
-    fs::File,
-    io::{BufReader, Read as _},
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
@@ -12,11 +10,15 @@ use clap::Args;
 use kheya_solver::{Budget, Graph, Method, Options, Solution};
 use serde::Serialize;
 
-use super::{Failure, Format, print};
+use super::{
+    Failure, Format,
+    instance::{Instance, named},
+    print,
+};
 use crate::{
     decision::{
         Assignment, Batch, DecisionError, Phase, SolveOptions, Unmatched, WindowSnapshot,
-        decide_batch, read_window,
+        decide_batch,
     },
     eta::StraightLine,
     replay::quantile,
@@ -92,18 +94,9 @@ pub(super) fn solve(args: &SolveArgs) -> Result<(), Failure> {
 }
 
 fn solve_file(args: &SolveArgs) -> Result<(), Failure> {
-    let mut file = open(&args.instance)?;
-    let report = if is_json(&mut file, &args.instance)? {
-        let mut text = Vec::new();
-        file.read_to_end(&mut text)
-            .map_err(|e| Failure::Input(named(&args.instance, e)))?;
-        let (snapshot, asked) = read_window(text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&text))
-            .map_err(|e| Failure::Input(named(&args.instance, e)))?;
-        solve_window(&snapshot, &asked, args)?
-    } else {
-        let name = args.instance.display().to_string();
-        let instance = kheya_solver::asn::parse(file, &name).map_err(|e| Failure::input(&e))?;
-        solve_graph(&instance, args)?
+    let report = match Instance::read(&args.instance)? {
+        Instance::Window(snapshot, asked) => solve_window(&snapshot, &asked, args)?,
+        Instance::Graph(instance) => solve_graph(&instance, args)?,
     };
     match args.format {
         Format::Json => {
@@ -111,32 +104,6 @@ fn solve_file(args: &SolveArgs) -> Result<(), Failure> {
         }
         Format::Human => print(&human(&report)),
     }
-}
-
-/// What some editors put before the text.
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-
-/// Opens a file for reading; a directory is refused here, since reading one says something obscure.
-fn open(path: &Path) -> Result<BufReader<File>, Failure> {
-    let file = File::open(path).map_err(|error| Failure::Input(named(path, error)))?;
-    match file.metadata() {
-        Ok(metadata) if metadata.is_dir() => Err(Failure::Input(named(path, "is a directory"))),
-        _ => Ok(BufReader::with_capacity(1 << 16, file)),
-    }
-}
-
-/// Whether the first byte that is not white space opens a JSON object.
-fn is_json(file: &mut BufReader<File>, path: &Path) -> Result<bool, Failure> {
-    use std::io::BufRead as _;
-    let start = file
-        .fill_buf()
-        .map_err(|error| Failure::Input(named(path, error)))?;
-    let start = start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start);
-    Ok(start.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{'))
-}
-
-fn named(path: &Path, error: impl std::fmt::Display) -> String {
-    format!("{}: {error}", path.display())
 }
 
 fn budget(ms: Option<u64>) -> Option<Budget> {

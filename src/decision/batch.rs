@@ -49,6 +49,8 @@ pub struct Batch {
     /// The candidates it chose from.
     pub table: CandidateTable,
     pub(super) excluded: Vec<(u32, Excluded)>,
+    pub(super) graph: WindowGraph,
+    pub(super) solution: Solution,
 }
 
 /// Decides a window as a whole: the assignment of least cost, proven.
@@ -83,6 +85,8 @@ pub fn decide_batch(
         decision,
         table,
         excluded,
+        graph,
+        solution,
     })
 }
 
@@ -118,9 +122,9 @@ pub(super) fn candidates_of(
 pub(super) struct WindowGraph {
     pub(super) graph: Graph,
     /// Snapshot index of each row's request.
-    requests: Vec<u32>,
+    pub(super) requests: Vec<u32>,
     /// Snapshot index of each column's driver.
-    drivers: Vec<u32>,
+    pub(super) drivers: Vec<u32>,
     /// Cost of the requests that are not rows.
     outside: i64,
 }

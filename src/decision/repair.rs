@@ -35,6 +35,7 @@ pub fn repair(
         decision,
         table,
         excluded,
+        ..
     } = batch;
     let drivers = snapshot.drivers();
     let mut gone = vec![false; drivers.len()];

@@ -41,6 +41,50 @@ async fn a_window_with_places_or_edges_is_solved() {
 }
 
 #[tokio::test]
+async fn a_published_driver_price_is_what_one_more_such_driver_saves() {
+    let service = Service::new();
+    let etas = [
+        ("r1", "d1", 60.5),
+        ("r1", "d2", 90.0),
+        ("r2", "d1", 50.0),
+        ("r2", "d3", 400.0),
+        ("r3", "d2", 120.25),
+        ("r3", "d3", 130.0),
+        ("r4", "d1", 70.0),
+    ];
+    let body = |method: &str, twin_of: Option<&str>| {
+        let edge = |(request, driver, eta_s): (&str, &str, f64)| json!({"request_id": request, "driver_id": driver, "eta_s": eta_s});
+        let twins = etas.iter().filter(|edge| Some(edge.1) == twin_of);
+        let twins = twins.map(|&(request, _, eta_s)| edge((request, "twin", eta_s)));
+        let edges: Vec<_> = etas.iter().copied().map(edge).chain(twins).collect();
+        json!({
+            "requests": [{"id": "r1"}, {"id": "r2"}, {"id": "r3"}, {"id": "r4", "unmatched_cost_s": 300}],
+            "drivers": [{"id": "d1"}, {"id": "d2"}, {"id": "d3"}, {"id": "idle"}, {"id": "twin"}],
+            "edges": edges, "method": method,
+        })
+    };
+    let total_s = |answer: &serde_json::Value| answer["total_cost_s"].as_f64().unwrap();
+    for method in ["sparse", "hungarian"] {
+        let path = "/v1/solve?certificate=true";
+        let answer = service.post(path, body(method, None)).await.ok();
+        let prices = answer["certificate"]["driver_prices"].as_array().unwrap();
+        let mut saved = 0;
+        for driver in ["d1", "d2", "d3", "idle"] {
+            let with_twin = service.post("/v1/solve", body(method, Some(driver))).await;
+            let saves_s = total_s(&answer) - total_s(&with_twin.ok());
+            let price = prices.iter().find(|price| price["driver_id"] == driver);
+            let price_s = price.map_or(0.0, |price| price["price_s"].as_f64().unwrap());
+            assert!(
+                (price_s - saves_s).abs() < 1e-6,
+                "{driver}: {price_s} {saves_s}"
+            );
+            saved += i32::from(saves_s > 0.0);
+        }
+        assert!(saved >= 2, "prices of 0 prove little");
+    }
+}
+
+#[tokio::test]
 async fn wrong_bodies_get_the_code_that_tells_what_is_wrong() {
     let service = Service::new();
     let raw = |kind: &str, body: &str| {
