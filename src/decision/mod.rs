@@ -5,6 +5,7 @@
 //! [`decide_edge_first`] one of the rules that every gain is measured against.
 
 mod batch;
+mod constraint;
 mod greedy;
 mod outcome;
 mod repair;
@@ -12,6 +13,9 @@ mod snapshot;
 mod window_file;
 
 pub use batch::{Batch, DecisionError, Phase, decide_batch};
+pub use constraint::{
+    ConstraintFacts, MAX_BOUND, SideConstraint, check_constraints, claimed_constraints, kept_apart,
+};
 pub use greedy::{decide_edge_first, decide_oldest_first};
 pub use outcome::{Assignment, Excluded, Exclusion, Reason, SolveFacts, Unmatched, WindowDecision};
 pub use repair::{Repaired, repair};

@@ -201,6 +201,47 @@ impl Constraints {
         bits(word).all(|index| self.max(index).is_none_or(|max| counts[index] < max))
     }
 
+    /// The constraints that count a pair; none for a pair outside the graph.
+    pub fn counting(&self, request: usize, driver: u32) -> impl Iterator<Item = usize> + use<> {
+        bits(self.word(request, driver))
+    }
+
+    /// Whether a pair may be chosen beside pairs that give these counts without breaking a cap.
+    pub fn admits(&self, request: usize, driver: u32, counts: &[u32]) -> bool {
+        self.has_room(self.word(request, driver), counts)
+    }
+
+    /// The same constraints on a part of the graph: the rows `requests` and the columns `drivers`,
+    /// in that order.
+    ///
+    /// # Panics
+    /// When one is outside the graph.
+    pub fn part(&self, requests: &[u32], drivers: &[u32]) -> Self {
+        let of =
+            |words: &[u64], members: &[u32]| members.iter().map(|&m| words[m as usize]).collect();
+        Self {
+            rules: self.rules.clone(),
+            request_words: of(&self.request_words, requests),
+            driver_words: of(&self.driver_words, drivers),
+        }
+    }
+
+    /// What caps still allow and floors still ask for beside pairs that give these counts.
+    ///
+    /// # Panics
+    /// When there are fewer counts than constraints.
+    pub fn beside(&self, counts: &[u32]) -> Self {
+        let rules = self.rules.iter().zip(counts).map(|(rule, &count)| Rule {
+            name: rule.name.clone(),
+            max: rule.max.map(|max| max.saturating_sub(count)),
+            min: rule.min.map(|min| min.saturating_sub(count)),
+        });
+        Self {
+            rules: rules.collect(),
+            ..self.clone()
+        }
+    }
+
     /// How many pairs a count is below the floor.
     pub fn shortfall(&self, index: usize, count: u32) -> u32 {
         self.min(index).unwrap_or(0).saturating_sub(count)
