@@ -236,6 +236,7 @@ fn own_call(window: &str, body: &str, requests: Vec<RequestDraft>) -> OwnWindowC
         requests,
         drivers: None,
         driver_places: Vec::new(),
+        constraints: Vec::new(),
         edges: None,
         budget_ms: None,
         lease_ms: None,

@@ -8,7 +8,8 @@
 //!
 //! All sums are formed in `i128`. One pass over the edges, O(R + D + E).
 
-use crate::{Graph, Solution, Status};
+use crate::constraints::shift;
+use crate::{Constraints, Graph, Proof, Solution, Status};
 
 /// What is wrong with a [`Solution`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -93,6 +94,42 @@ pub enum CertificateError {
         /// Σu − Σv.
         actual: i128,
     },
+    /// A constraint does not count what the solution says.
+    #[error("constraint {index} counts {actual} pairs, not {stated}")]
+    ConstraintCount {
+        /// Place in the constraints.
+        index: usize,
+        /// What the solution says.
+        stated: u32,
+        /// What the matching gives.
+        actual: u32,
+    },
+    /// More pairs than a cap allows.
+    #[error("constraint {index} counts {count} pairs, above its cap")]
+    OverCap {
+        /// Place in the constraints.
+        index: usize,
+        /// Pairs counted.
+        count: u32,
+    },
+    /// A floor lacks more or fewer pairs than the solution says.
+    #[error("the floor of constraint {index} lacks {actual} pairs, not {stated}")]
+    Shortfall {
+        /// Place in the constraints.
+        index: usize,
+        /// What the solution says.
+        stated: u32,
+        /// What the matching gives.
+        actual: u32,
+    },
+    /// A multiplier of the wrong sign, or one above or below 0 where its constraint does not bind.
+    #[error("constraint {index} cannot have the multiplier {multiplier}")]
+    Multiplier {
+        /// Place in the constraints.
+        index: usize,
+        /// The multiplier.
+        multiplier: i64,
+    },
     /// The status claims more or less than the figures prove.
     #[error("status {status} does not fit objective {objective} and dual bound {dual_bound}")]
     Status {
@@ -115,6 +152,22 @@ impl Solution {
     /// # Errors
     /// The first thing found wrong.
     pub fn verify(&self, graph: &Graph) -> Result<(), CertificateError> {
+        self.verify_with(graph, &Constraints::default())
+    }
+
+    /// As [`Solution::verify`], of a graph that was solved under side constraints: also that caps
+    /// hold, that floors lack what the solution says, and that the bound follows from prices and
+    /// multipliers. For an answer whose proof is [`Proof::BranchAndBound`] the prices prove the bound
+    /// alone.
+    ///
+    /// # Errors
+    /// The first thing found wrong.
+    pub fn verify_with(
+        &self,
+        graph: &Graph,
+        constraints: &Constraints,
+    ) -> Result<(), CertificateError> {
+        check_shape("constraints", constraints.len(), self.constraints.len())?;
         check_shape("driver_of", graph.requests(), self.driver_of.len())?;
         check_shape(
             "request_prices",
@@ -123,10 +176,12 @@ impl Solution {
         )?;
         check_shape("driver_prices", graph.drivers(), self.driver_prices.len())?;
 
+        let multipliers: Vec<i64> = self.constraints.iter().map(|c| c.multiplier).collect();
         let mut taken = vec![false; graph.drivers()];
         let mut objective = 0_i128;
         for request in 0..graph.requests() {
-            objective += self.verify_request(graph, request)?;
+            let shift = |driver| i128::from(shift(constraints.word(request, driver), &multipliers));
+            objective += self.verify_request(graph, request, shift)?;
             if let Some(driver) = self.driver_of[request]
                 && std::mem::replace(&mut taken[driver as usize], true)
             {
@@ -138,15 +193,22 @@ impl Solution {
             if price < 0 {
                 return Err(CertificateError::DriverPrice { driver });
             }
-            if self.status != Status::Feasible && !taken && price != 0 {
+            if self.is_tight() && !taken && price != 0 {
                 return Err(CertificateError::FreeDriverPriced { driver });
             }
         }
-        self.verify_figures(graph, objective)
+        let bounds = self.verify_constraints(constraints)?;
+        self.verify_figures(graph, objective, bounds)
     }
 
-    /// Checks one request's price, pair and edges; returns what the request costs.
-    fn verify_request(&self, graph: &Graph, request: usize) -> Result<i128, CertificateError> {
+    /// Checks one request's price, pair and edges; returns what the request costs. `shift` is what
+    /// multipliers add to an edge.
+    fn verify_request(
+        &self,
+        graph: &Graph,
+        request: usize,
+        shift: impl Fn(u32) -> i128,
+    ) -> Result<i128, CertificateError> {
         let price = i128::from(self.request_prices[request]);
         let unmatched_cost = i128::from(graph.unmatched_cost(request));
         if price > unmatched_cost {
@@ -156,12 +218,13 @@ impl Solution {
         let mut paid = None;
         for (driver, cost) in graph.row(request) {
             let cost = i128::from(cost);
-            let slack = cost + i128::from(self.driver_prices[driver as usize]) - price;
+            let slack =
+                cost + shift(driver) + i128::from(self.driver_prices[driver as usize]) - price;
             if slack < 0 {
                 return Err(CertificateError::EdgePrice { request, driver });
             }
             if matched == Some(driver) {
-                if self.status != Status::Feasible && slack != 0 {
+                if self.is_tight() && slack != 0 {
                     return Err(CertificateError::PairNotTight { request, driver });
                 }
                 paid = Some(cost);
@@ -170,14 +233,20 @@ impl Solution {
         match (matched, paid) {
             (Some(driver), None) => Err(CertificateError::NoEdge { request, driver }),
             (Some(_), Some(cost)) => Ok(cost),
-            (None, _) if self.status != Status::Feasible && price != unmatched_cost => {
+            (None, _) if self.is_tight() && price != unmatched_cost => {
                 Err(CertificateError::UnmatchedBelowCost { request })
             }
             (None, _) => Ok(unmatched_cost),
         }
     }
 
-    fn verify_figures(&self, graph: &Graph, objective: i128) -> Result<(), CertificateError> {
+    /// Checks the sums; `bounds` is what the multipliers take off the bound.
+    fn verify_figures(
+        &self,
+        graph: &Graph,
+        objective: i128,
+        bounds: i128,
+    ) -> Result<(), CertificateError> {
         if i128::from(self.objective) != objective {
             return Err(CertificateError::Objective {
                 stated: self.objective,
@@ -185,16 +254,22 @@ impl Solution {
             });
         }
         let sum = |prices: &[i64]| prices.iter().map(|&price| i128::from(price)).sum::<i128>();
-        let dual_bound = sum(&self.request_prices) - sum(&self.driver_prices);
+        let dual_bound = sum(&self.request_prices) - sum(&self.driver_prices) - bounds;
         if i128::from(self.dual_bound) != dual_bound {
             let (stated, actual) = (self.dual_bound, dual_bound);
             return Err(CertificateError::DualBound { stated, actual });
         }
         let proven = objective == dual_bound;
-        let fits = match self.status {
-            Status::Optimal => proven && graph.edges() > 0,
-            Status::Feasible => !proven && graph.edges() > 0,
-            Status::Empty => proven && graph.edges() == 0,
+        // prices say nothing of how few pairs floors could lack
+        let lacking = self.constraints.iter().any(|c| c.shortfall > 0);
+        let fits = match (self.status, self.proof) {
+            (Status::Optimal, Proof::Prices) => proven && !lacking && graph.edges() > 0,
+            (Status::Optimal, Proof::BranchAndBound) => {
+                (!proven || lacking) && !self.constraints.is_empty() && graph.edges() > 0
+            }
+            (Status::Feasible, Proof::Prices) => (!proven || lacking) && graph.edges() > 0,
+            (Status::Empty, Proof::Prices) => proven && graph.edges() == 0,
+            (Status::Feasible | Status::Empty, Proof::BranchAndBound) => false,
         };
         if fits {
             return Ok(());

@@ -33,10 +33,12 @@ mod certificate;
 mod closing;
 mod components;
 mod explain;
+mod constraints;
 mod graph;
 mod greedy;
 mod hungarian;
 mod least_prices;
+mod lp;
 mod method;
 mod pool;
 mod solution;
@@ -46,10 +48,15 @@ mod sparse;
 pub use budget::Budget;
 pub use certificate::CertificateError;
 pub use explain::{ExplainError, Explainer, Explanation, Move, Swap};
+pub use constraints::{
+    Constraint, ConstraintAnswer, ConstraintError, Constraints, MAX_CONSTRAINTS, MAX_NAME_BYTES,
+    Proof,
+};
 pub use graph::{Graph, GraphError, MAX_COUNT, MAX_MAGNITUDE};
 pub use greedy::{greedy_edge, greedy_oldest};
 pub use hungarian::MAX_DENSE_CELLS;
 pub use least_prices::least_driver_prices;
+pub use lp::{LpBackend, MAX_LP_EDGES};
 pub use method::{Method, UnknownMethod};
 pub use solution::{Solution, Status, objective_of};
 pub use solve::{Options, SolveError, solve};

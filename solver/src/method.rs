@@ -14,13 +14,23 @@ pub enum Method {
     /// The dense exact solver of the `pathfinding` crate: small graphs only, and not interrupted
     /// by a budget once it runs.
     Hungarian,
+    /// Linear programming. Without side constraints one program over all edges, as a cross-check of
+    /// the others: small graphs only, and not interrupted by a budget once it runs. Under side
+    /// constraints that bind it is what every exact method ends in.
+    Lp,
     /// Cheapest edge first: fast, valid, not optimal.
     GreedyEdge,
 }
 
 impl Method {
     /// Every method, in the order of the documentation.
-    pub const ALL: [Self; 4] = [Self::Auto, Self::Sparse, Self::Hungarian, Self::GreedyEdge];
+    pub const ALL: [Self; 5] = [
+        Self::Auto,
+        Self::Sparse,
+        Self::Hungarian,
+        Self::Lp,
+        Self::GreedyEdge,
+    ];
 
     /// The name used on the command line and in reports.
     pub fn name(self) -> &'static str {
@@ -28,6 +38,7 @@ impl Method {
             Self::Auto => "auto",
             Self::Sparse => "sparse",
             Self::Hungarian => "hungarian",
+            Self::Lp => "lp",
             Self::GreedyEdge => "greedy-edge",
         }
     }
@@ -41,7 +52,7 @@ impl fmt::Display for Method {
 
 /// A method name that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown method {0:?}: one of auto, sparse, hungarian, greedy-edge")]
+#[error("unknown method {0:?}: one of auto, sparse, hungarian, lp, greedy-edge")]
 pub struct UnknownMethod(
     /// The name given.
     pub String,

@@ -1,11 +1,11 @@
 //! What a solve answers: a matching, its prices, and what they prove.
 
-use crate::{Graph, Method};
+use crate::{ConstraintAnswer, Graph, Method, Proof};
 
 /// How good a [`Solution`] is known to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// No matching costs less; the prices prove it.
+    /// No matching costs less: the prices prove it, or a search did (see [`Proof`]).
     Optimal,
     /// A valid matching; the prices prove only the gap.
     Feasible,
@@ -41,7 +41,8 @@ pub struct Solution {
     pub driver_prices: Vec<i64>,
     /// Sum of the costs of matched pairs and the unmatched costs of the other requests.
     pub objective: i64,
-    /// Σu − Σv of the prices: no matching costs less.
+    /// Σu − Σv of the prices, less what multipliers take off: no matching that keeps the constraints
+    /// (floors as far as this one met them) costs less.
     pub dual_bound: i64,
     /// How good the matching is known to be.
     pub status: Status,
@@ -51,6 +52,10 @@ pub struct Solution {
     pub components: usize,
     /// Number of requests in the component that has most of them.
     pub largest_component: usize,
+    /// What became of each side constraint; empty without any.
+    pub constraints: Vec<ConstraintAnswer>,
+    /// What proves an optimal answer.
+    pub proof: Proof,
 }
 
 impl Solution {
@@ -59,14 +64,15 @@ impl Solution {
         self.driver_of.iter().flatten().count()
     }
 
-    /// How much cheaper another matching could be at most, in the unit of the costs; 0 exactly
-    /// when the matching is optimal.
+    /// How much cheaper another matching could be at most by the prices, in the unit of the costs; 0
+    /// exactly when they prove the matching optimal.
     pub fn gap_abs(&self) -> i64 {
         // The bound of a cut solve may lie so far below that the difference leaves an i64.
         self.objective.saturating_sub(self.dual_bound)
     }
 
-    /// `(objective − dual_bound) / max(1, |objective|)`; 0 exactly when the matching is optimal.
+    /// `(objective − dual_bound) / max(1, |objective|)`; 0 exactly when the prices prove the matching
+    /// optimal. An answer proven by branch and bound keeps its gap over the relaxation.
     pub fn gap(&self) -> f64 {
         let gap = i128::from(self.objective) - i128::from(self.dual_bound);
         gap as f64 / self.objective.unsigned_abs().max(1) as f64

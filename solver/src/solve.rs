@@ -3,7 +3,9 @@
 use crate::budget::{Budget, Deadline, Meter};
 use crate::closing::{self, Closed};
 use crate::components::Components;
-use crate::{Graph, Method, Solution, Status, greedy, hungarian, sparse};
+use crate::{
+    Constraints, Graph, LpBackend, Method, Proof, Solution, Status, greedy, hungarian, lp, sparse,
+};
 
 /// How to solve: [`Options::default`] is `auto` without a budget.
 #[derive(Debug, Clone, Default)]
@@ -18,6 +20,12 @@ pub struct Options<'a> {
     /// the last driver are ignored, values are clamped to what a driver can be worth. Only
     /// `sparse` uses them.
     pub warm_start: Option<&'a [i64]>,
+    /// Caps and floors to keep. Where the answer without them does not keep them, every exact method
+    /// goes on with linear programming and says [`Method::Lp`]; `greedy-edge` keeps the caps, and
+    /// meets floors as far as cheapest pairs first does.
+    pub constraints: Option<&'a Constraints>,
+    /// What solves linear programs.
+    pub lp_backend: LpBackend,
 }
 
 /// Why a graph cannot be solved with a method.
@@ -37,6 +45,30 @@ pub enum SolveError {
         /// Cells it may have.
         limit: usize,
     },
+    /// The linear program over all edges would be too large.
+    #[error(
+        "{edges} edges are too many for the lp method without constraints that bind: the limit is {limit}; use sparse"
+    )]
+    TooLargeForLp {
+        /// Number of edges.
+        edges: usize,
+        /// Number it may have.
+        limit: usize,
+    },
+    /// The constraints were checked for a graph of another size.
+    #[error(
+        "the constraints are those of a graph of {} requests and {} drivers, not of {} and {}",
+        constraints.0, constraints.1, graph.0, graph.1
+    )]
+    OtherSize {
+        /// Requests and drivers that the constraints speak of.
+        constraints: (usize, usize),
+        /// Requests and drivers of the graph.
+        graph: (usize, usize),
+    },
+    /// Multipliers of constraints could overflow sums of costs.
+    #[error("the costs are too large, or too far apart, for side constraints")]
+    CostsTooLargeForConstraints,
 }
 
 /// What a method hands back, before prices and bound of a cut solve are settled.
@@ -51,34 +83,71 @@ pub(crate) struct Outcome {
 
 /// Solves a graph.
 ///
-/// Exact unless the budget ends first or the method is `greedy-edge`. With E edges and the shorter
+/// Exact unless the budget ends first or the method is `greedy-edge`. Under side constraints the
+/// answer has the least total shortfall of the floors and, among those, the least cost. With E edges and the shorter
 /// side n, `sparse` takes O(E log E + n (E + n log n)) at worst and far less on dispatch windows;
 /// memory is 12 bytes an edge for the graph and up to 30 more while solving.
 ///
 /// # Errors
 /// [`SolveError::TooLargeForDense`] when `hungarian` is asked for and the graph is over
-/// [`MAX_DENSE_CELLS`](crate::MAX_DENSE_CELLS).
+/// [`MAX_DENSE_CELLS`](crate::MAX_DENSE_CELLS), [`SolveError::TooLargeForLp`] when `lp` is and there
+/// are no constraints, the other two when constraints do not fit the graph.
 pub fn solve(graph: &Graph, options: &Options<'_>) -> Result<Solution, SolveError> {
     let deadline = Deadline::start(options.budget.as_ref(), graph.requests(), graph.edges());
+    let constraints = options.constraints.filter(|given| !given.is_empty());
+    if let Some(constraints) = constraints {
+        check_size(graph, constraints)?;
+    }
     let method = match options.method {
         Method::Auto => Method::Sparse,
+        // where constraints do not bind there is nothing to program
+        Method::Lp if constraints.is_some() => Method::Sparse,
         chosen => chosen,
     };
-    if method == Method::Hungarian {
-        hungarian::check_size(graph)?;
+    match method {
+        Method::Hungarian => hungarian::check_size(graph)?,
+        Method::Lp => lp::check_size(graph)?,
+        Method::Auto | Method::Sparse | Method::GreedyEdge => {}
     }
+    let solution = without_constraints(graph, method, options, &deadline);
+    match constraints {
+        None => Ok(solution),
+        Some(constraints) => {
+            lp::under_constraints(graph, constraints, options.lp_backend, solution, &deadline)
+        }
+    }
+}
+
+fn check_size(graph: &Graph, constraints: &Constraints) -> Result<(), SolveError> {
+    let size = (graph.requests(), graph.drivers());
+    if constraints.size() == size {
+        return Ok(());
+    }
+    Err(SolveError::OtherSize {
+        constraints: constraints.size(),
+        graph: size,
+    })
+}
+
+fn without_constraints(
+    graph: &Graph,
+    method: Method,
+    options: &Options<'_>,
+    deadline: &Deadline,
+) -> Solution {
     if graph.edges() == 0 {
-        return Ok(empty(graph, method));
+        return empty(graph, method);
     }
     let (components, outcome) = match method {
-        Method::Sparse | Method::Auto => sparse::solve(graph, options.warm_start, &deadline),
-        Method::Hungarian if deadline.search_is_over() => {
+        Method::Sparse | Method::Auto => sparse::solve(graph, options.warm_start, deadline),
+        Method::Hungarian | Method::Lp if deadline.search_is_over() => {
             (Components::of(graph), Outcome::nothing(graph))
         }
         Method::Hungarian => (Components::of(graph), hungarian::solve(graph)),
-        Method::GreedyEdge => (Components::of(graph), greedy_edge(graph, &deadline)),
+        Method::Lp => (Components::of(graph), lp::solve(graph, options.lp_backend)),
+        Method::GreedyEdge => (Components::of(graph), greedy_edge(graph, deadline)),
     };
-    Ok(settle(graph, method, &components, outcome, &deadline))
+    settle(graph, method, &components, outcome, deadline)
 }
 
 impl Outcome {
@@ -112,6 +181,8 @@ fn empty(graph: &Graph, method: Method) -> Solution {
         method,
         components: 0,
         largest_component: 0,
+        constraints: Vec::new(),
+        proof: Proof::Prices,
     }
 }
 
@@ -143,5 +214,7 @@ fn settle(
         method,
         components: components.count(),
         largest_component: components.largest(),
+        constraints: Vec::new(),
+        proof: Proof::Prices,
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use clap::Args;
-use kheya_solver::{Budget, Graph, Method, Options, Solution};
+use kheya_solver::{Budget, Graph, Method, Options, Proof, Solution};
 use serde::Serialize;
 
 use super::{
@@ -21,6 +21,7 @@ use crate::{
         decide_batch,
     },
     eta::StraightLine,
+    http::model::constraints::ConstraintReport,
     replay::quantile,
 };
 
@@ -29,7 +30,7 @@ use crate::{
 pub(super) struct SolveArgs {
     /// INSTANCE.asn, or WINDOW.json: a recorded snapshot or the body of POST /v1/solve
     instance: PathBuf,
-    /// auto, sparse, hungarian or greedy-edge
+    /// auto, sparse, hungarian, lp or greedy-edge
     #[arg(long)]
     method: Option<Method>,
     /// Solve this many times and report the least and the median time
@@ -57,6 +58,9 @@ struct SolveReport {
     dual_bound: i64,
     gap: f64,
     gap_abs: i64,
+    /// Where an optimum is proven by a search and not by prices alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proof: Option<&'static str>,
     components: usize,
     largest_component: usize,
     solve_ms_min: f64,
@@ -76,6 +80,8 @@ struct WindowAnswer {
     total_cost_s: f64,
     gain_vs_greedy_s: f64,
     gain_vs_greedy_edge_s: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    constraints: Option<Vec<ConstraintReport>>,
 }
 
 /// A repeated solve takes no longer than this in all, once it has run at least once.
@@ -163,6 +169,7 @@ fn graph_report(
         dual_bound: solution.dual_bound,
         gap: solution.gap(),
         gap_abs: solution.gap_abs(),
+        proof: None,
         components: solution.components,
         largest_component: solution.largest_component,
         solve_ms_min,
@@ -228,6 +235,7 @@ fn solve_window(
         dual_bound: facts.dual_bound.get(),
         gap: facts.gap,
         gap_abs: facts.gap_abs.get(),
+        proof: (facts.proof == Proof::BranchAndBound).then(|| facts.proof.name()),
         components: facts.components,
         largest_component: facts.largest_component,
         solve_ms_min,
@@ -239,6 +247,7 @@ fn solve_window(
             gain_vs_greedy_s: facts.gain_vs_greedy.as_seconds(),
             gain_vs_greedy_edge_s: facts.gain_vs_greedy_edge.as_seconds(),
             total_cost_s: decision.objective.as_seconds(),
+            constraints: ConstraintReport::all(&decision.constraints),
             assignments: decision.assignments,
             unmatched: decision.unmatched,
         }),
@@ -292,6 +301,9 @@ fn human(report: &SolveReport) -> String {
             100.0 * report.gap
         );
     }
+    if report.proof.is_some() {
+        let _ = writeln!(text, "proven by branch and bound");
+    }
     let _ = writeln!(
         text,
         "build {:.3} ms, solve {:.3} ms (median {:.3}), verified in {:.3} ms",
@@ -305,6 +317,9 @@ fn human(report: &SolveReport) -> String {
         "gain: {:+.3} s on greedy-edge, {:+.3} s on oldest-first greedy\n",
         window.gain_vs_greedy_edge_s, window.gain_vs_greedy_s
     );
+    for constraint in window.constraints.iter().flatten() {
+        let _ = writeln!(text, "{}", constraint_line(constraint));
+    }
     for pair in &window.assignments {
         let _ = writeln!(
             text,
@@ -322,4 +337,21 @@ fn human(report: &SolveReport) -> String {
         );
     }
     text
+}
+
+fn constraint_line(constraint: &ConstraintReport) -> String {
+    let mut line = format!("constraint {}: {}", constraint.name, constraint.count);
+    if let Some(max) = constraint.max {
+        let _ = write!(line, " of at most {max}");
+    }
+    if let Some(min) = constraint.min {
+        let _ = write!(line, ", at least {min}");
+    }
+    if let Some(shortfall) = constraint.shortfall {
+        let _ = write!(line, " ({shortfall} short)");
+    }
+    if constraint.multiplier_s != 0.0 {
+        let _ = write!(line, ", adds {:+.3} s a pair", constraint.multiplier_s);
+    }
+    line
 }

@@ -1,9 +1,10 @@
 //! The batch decision: one exact solve for the whole window.
 
-use kheya_solver::{Graph, GraphError, Options, Solution, Status};
+use kheya_solver::{Constraints, Graph, GraphError, Method, Options, Solution, Status};
 
 use super::{
     Excluded, Reason, SolveFacts, WindowDecision, WindowSnapshot,
+    constraint::{Room, tell_caps},
     greedy::oldest_first_in_table,
     outcome::{Choice, account, leftover_reason},
 };
@@ -65,14 +66,17 @@ pub fn decide_batch(
     mut ended: impl FnMut(Phase),
 ) -> Result<Batch, DecisionError> {
     let (table, excluded) = candidates_of(snapshot, eta, &mut ended);
-    let graph = WindowGraph::new(snapshot, &table, |_| true, |_| true)?;
+    let constraints = snapshot.constraints_in_indices();
+    let graph = WindowGraph::new(snapshot, &table, constraints, |_| true, |_| true)?;
     ended(Phase::Build);
-    let solution = kheya_solver::solve(&graph.graph, options)?;
+    let solution = graph.solve(options)?;
     ended(Phase::Solve);
-    solution.verify(&graph.graph)?;
+    graph.verify(&solution)?;
     ended(Phase::Verify);
 
-    let choices = graph.choices(&table, &solution);
+    let mut choices = graph.choices(&table, &solution);
+    let room = Room::beside(constraints, &choices);
+    tell_caps(snapshot, &mut choices, &table, |_| false);
     let mut decision = account(
         snapshot,
         &choices,
@@ -80,7 +84,8 @@ pub fn decide_batch(
         &excluded,
     );
     decision.edges = table.edges();
-    decision.solve = Some(graph.facts(snapshot, &table, &solution));
+    decision.constraints = room.facts(snapshot, &multipliers(&solution));
+    decision.solve = Some(graph.facts(snapshot, &table, &solution)?);
     Ok(Batch {
         decision,
         table,
@@ -88,6 +93,11 @@ pub fn decide_batch(
         graph,
         solution,
     })
+}
+
+/// What each constraint adds to the cost of its pairs.
+fn multipliers(solution: &Solution) -> Vec<i64> {
+    solution.constraints.iter().map(|c| c.multiplier).collect()
 }
 
 /// The candidates of a snapshot, searched or given, and the drivers that cannot be chosen.
@@ -118,9 +128,11 @@ pub(super) fn candidates_of(
 }
 
 /// The solver's graph of a window. Rows and columns stand in id order, since the solver breaks ties
-/// by index; rows without a pair worth taking and drivers without an edge are left out.
+/// by index; rows without a pair worth taking (or that a floor may ask for) and drivers without an
+/// edge are left out.
 pub(super) struct WindowGraph {
-    pub(super) graph: Graph,
+    graph: Graph,
+    constraints: Constraints,
     /// Snapshot index of each row's request.
     pub(super) requests: Vec<u32>,
     /// Snapshot index of each column's driver.
@@ -134,12 +146,18 @@ impl WindowGraph {
     pub(super) fn new(
         snapshot: &WindowSnapshot,
         table: &CandidateTable,
+        constraints: &Constraints,
         takes_request: impl Fn(usize) -> bool,
         takes_driver: impl Fn(u32) -> bool,
     ) -> Result<Self, GraphError> {
+        let asked_for = |row: usize, driver: u32| {
+            let mut counting = constraints.counting(row, driver);
+            counting.any(|index| constraints.min(index).is_some())
+        };
         let worth = |row: usize| {
             let limit = table.unmatched_cost(row);
-            table.row(row).iter().filter(move |c| c.cost < limit)
+            let candidates = table.row(row).iter();
+            candidates.filter(move |c| c.cost < limit || asked_for(row, c.driver))
         };
         let mut column_of = vec![u32::MAX; snapshot.drivers().len()];
         let mut requests: Vec<u32> = Vec::new();
@@ -185,10 +203,32 @@ impl WindowGraph {
         let graph = Graph::from_rows(drivers.len(), unmatched, offsets, edge_drivers, edge_costs)?;
         Ok(Self {
             graph,
+            constraints: if constraints.is_empty() {
+                Constraints::default()
+            } else {
+                constraints.part(&requests, &drivers)
+            },
             requests,
             drivers,
             outside,
         })
+    }
+
+    /// Solves the graph under the constraints.
+    pub(super) fn solve(
+        &self,
+        options: &Options<'_>,
+    ) -> Result<Solution, kheya_solver::SolveError> {
+        let options = Options {
+            constraints: Some(&self.constraints),
+            ..options.clone()
+        };
+        kheya_solver::solve(&self.graph, &options)
+    }
+
+    /// Checks a solution of [`WindowGraph::solve`].
+    pub(super) fn verify(&self, solution: &Solution) -> Result<(), kheya_solver::CertificateError> {
+        solution.verify_with(&self.graph, &self.constraints)
     }
 
     /// The snapshot index of the driver of each request row that got one.
@@ -223,10 +263,10 @@ impl WindowGraph {
         snapshot: &WindowSnapshot,
         table: &CandidateTable,
         solution: &Solution,
-    ) -> SolveFacts {
-        let edge_first = kheya_solver::greedy_edge(&self.graph);
-        let edge_first = kheya_solver::objective_of(&self.graph, &edge_first);
-        let oldest_first: i64 = oldest_first_in_table(snapshot.drivers().len(), table)
+    ) -> Result<SolveFacts, DecisionError> {
+        let edge_first = self.edge_first()?;
+        let oldest_first = oldest_first_in_table(snapshot, table);
+        let oldest_first: i64 = oldest_first
             .iter()
             .enumerate()
             .map(|(row, choice)| {
@@ -236,8 +276,9 @@ impl WindowGraph {
                     .get()
             })
             .sum();
-        SolveFacts {
+        Ok(SolveFacts {
             status: solution.status,
+            proof: solution.proof,
             method: solution.method,
             dual_bound: CostMs::new(solution.dual_bound + self.outside),
             gap: solution.gap(),
@@ -246,6 +287,19 @@ impl WindowGraph {
             largest_component: solution.largest_component,
             gain_vs_greedy_edge: CostMs::new(edge_first - solution.objective),
             gain_vs_greedy: CostMs::new(oldest_first - solution.objective - self.outside),
+        })
+    }
+
+    /// What greedy-edge costs: like the other baseline it keeps caps.
+    fn edge_first(&self) -> Result<i64, kheya_solver::SolveError> {
+        if self.constraints.is_empty() {
+            let pairs = kheya_solver::greedy_edge(&self.graph);
+            return Ok(kheya_solver::objective_of(&self.graph, &pairs));
         }
+        let options = Options {
+            method: Method::GreedyEdge,
+            ..Options::default()
+        };
+        self.solve(&options).map(|solution| solution.objective)
     }
 }

@@ -3,6 +3,7 @@
 use super::{
     Reason, WindowDecision, WindowSnapshot,
     batch::candidates_of,
+    constraint::{Room, tell_caps},
     outcome::{Choice, account, leftover_reason},
 };
 use crate::{
@@ -11,11 +12,13 @@ use crate::{
 };
 
 /// Oldest-first greedy: requests by (`requested_at_ms`, id), each the free driver of least cost, ties
-/// by driver id, candidates searched anew after each pick. The fallback of a live region.
+/// by driver id, candidates searched anew after each pick. Pairs that a full side constraint counts
+/// are passed over; floors are not aimed at. The fallback of a live region.
 pub fn decide_oldest_first(snapshot: &WindowSnapshot, eta: &dyn EtaModel) -> WindowDecision {
     if snapshot.edges().is_some() {
         let (table, excluded) = candidates_of(snapshot, eta, &mut |_| ());
-        let choices = oldest_first_in_table(snapshot.drivers().len(), &table);
+        let choices = oldest_first_in_table(snapshot, &table);
+        let room = Room::beside(snapshot.constraints_in_indices(), &choices);
         let mut decision = account(
             snapshot,
             &choices,
@@ -23,6 +26,7 @@ pub fn decide_oldest_first(snapshot: &WindowSnapshot, eta: &dyn EtaModel) -> Win
             &excluded,
         );
         decision.edges = table.edges();
+        decision.constraints = room.facts(snapshot, &[]);
         return decision;
     }
     let search = CandidateSearch::new(snapshot);
@@ -31,10 +35,11 @@ pub fn decide_oldest_first(snapshot: &WindowSnapshot, eta: &dyn EtaModel) -> Win
         .len()
         .min(snapshot.config().max_snapshot_requests as usize);
     let mut taken = vec![false; snapshot.drivers().len()];
+    let mut room = Room::new(snapshot.constraints_in_indices());
     let mut buffers = RowBuffers::default();
     let (mut edges, mut free) = (0, search.available());
     let mut choices: Vec<Choice> = Vec::with_capacity(requests.len());
-    for pending in &requests[..admitted] {
+    for (row, pending) in requests[..admitted].iter().enumerate() {
         let limit = search.unmatched_cost(&pending.request);
         // once every car is taken the search below would only find that out again
         let searched = if free == 0 {
@@ -44,12 +49,17 @@ pub fn decide_oldest_first(snapshot: &WindowSnapshot, eta: &dyn EtaModel) -> Win
         };
         let choice = searched.map_err(Reason::from).and_then(|()| {
             edges += buffers.row.len();
-            let best = buffers.row.iter().min_by_key(|c| (c.cost, c.driver));
-            best.filter(|c| c.cost < limit)
-                .copied()
-                .ok_or(Reason::NotWorthIt)
+            let mut worth = buffers.row.iter().filter(|c| c.cost < limit).peekable();
+            let otherwise = match worth.peek() {
+                None => Reason::NotWorthIt,
+                Some(_) => Reason::Constraint,
+            };
+            let admitted = worth.filter(|c| room.admits(row, c.driver));
+            let best = admitted.min_by_key(|c| (c.cost, c.driver));
+            best.copied().ok_or(otherwise)
         });
         if let Ok(Candidate { driver, .. }) = choice {
+            room.take(row, driver);
             taken[driver as usize] = true;
             free -= 1;
         }
@@ -59,6 +69,7 @@ pub fn decide_oldest_first(snapshot: &WindowSnapshot, eta: &dyn EtaModel) -> Win
     let unmatched = |row: usize| search.unmatched_cost(&requests[row].request);
     let mut decision = account(snapshot, &choices, unmatched, search.excluded());
     decision.edges = edges;
+    decision.constraints = room.facts(snapshot, &[]);
     decision
 }
 
@@ -86,7 +97,11 @@ pub fn decide_edge_first(snapshot: &WindowSnapshot, eta: &dyn EtaModel) -> Windo
         .map(|row| Err(leftover_reason(&table, row, Reason::Outbid)))
         .collect();
     let mut taken = vec![false; snapshot.drivers().len()];
+    let mut room = Room::new(snapshot.constraints_in_indices());
     for (row, candidate) in edges {
+        if !room.admits(row as usize, candidate.driver) {
+            continue;
+        }
         let (choice, taken) = (
             &mut choices[row as usize],
             &mut taken[candidate.driver as usize],
@@ -94,8 +109,10 @@ pub fn decide_edge_first(snapshot: &WindowSnapshot, eta: &dyn EtaModel) -> Windo
         if choice.is_err() && !*taken {
             *choice = Ok(*candidate);
             *taken = true;
+            room.take(row as usize, candidate.driver);
         }
     }
+    tell_caps(snapshot, &mut choices, &table, |_| false);
     let mut decision = account(
         snapshot,
         &choices,
@@ -103,24 +120,31 @@ pub fn decide_edge_first(snapshot: &WindowSnapshot, eta: &dyn EtaModel) -> Windo
         &excluded,
     );
     decision.edges = table.edges();
+    decision.constraints = room.facts(snapshot, &[]);
     decision
 }
 
 /// Oldest-first greedy on candidates that are already known.
-pub(super) fn oldest_first_in_table(drivers: usize, table: &CandidateTable) -> Vec<Choice> {
-    let mut taken = vec![false; drivers];
+pub(super) fn oldest_first_in_table(
+    snapshot: &WindowSnapshot,
+    table: &CandidateTable,
+) -> Vec<Choice> {
+    let mut taken = vec![false; snapshot.drivers().len()];
+    let mut room = Room::new(snapshot.constraints_in_indices());
     let mut choices = Vec::with_capacity(table.rows());
     for row in 0..table.rows() {
         let limit = table.unmatched_cost(row);
         let free = table
             .row(row)
             .iter()
-            .filter(|c| !taken[c.driver as usize] && c.cost < limit);
+            .filter(|c| !taken[c.driver as usize] && c.cost < limit && room.admits(row, c.driver));
         let best = free.min_by_key(|c| (c.cost, c.driver)).copied();
         if let Some(best) = best {
             taken[best.driver as usize] = true;
+            room.take(row, best.driver);
         }
         choices.push(best.ok_or_else(|| leftover_reason(table, row, Reason::Outbid)));
     }
+    tell_caps(snapshot, &mut choices, table, |_| false);
     choices
 }

@@ -5,6 +5,7 @@
 //! [`decide_edge_first`] one of the rules that every gain is measured against.
 
 mod batch;
+mod constraint;
 mod explain;
 mod greedy;
 mod outcome;
@@ -13,6 +14,9 @@ mod snapshot;
 mod window_file;
 
 pub use batch::{Batch, DecisionError, Phase, decide_batch};
+pub use constraint::{
+    ConstraintFacts, MAX_BOUND, SideConstraint, check_constraints, claimed_constraints, kept_apart,
+};
 pub use explain::{
     ExplainRequestError, ExplainedCandidate, ExplainedMove, RequestExplanation, explain_request,
 };

@@ -1,9 +1,9 @@
 //! What was decided: everyone is accounted for once.
 
-use kheya_solver::{Method, Status};
+use kheya_solver::{Method, Proof, Status};
 use serde::{Deserialize, Serialize};
 
-use super::WindowSnapshot;
+use super::{ConstraintFacts, WindowSnapshot};
 use crate::{
     candidates::{Candidate, CandidateTable, RowReason},
     domain::{CostMs, DriverId, RequestId},
@@ -27,6 +27,8 @@ pub enum Reason {
     OverMaxPickupEta,
     /// Every candidate costs at least as much as leaving the request unmatched.
     NotWorthIt,
+    /// A driver worth taking is free, but a full side constraint counts the pair.
+    Constraint,
     /// The solve was cut by its budget before this request could be settled.
     Budget,
     /// Its candidates are worth more to others.
@@ -46,6 +48,7 @@ impl Reason {
             Self::Unroutable => "unroutable",
             Self::OverMaxPickupEta => "over_max_pickup_eta",
             Self::NotWorthIt => "not_worth_it",
+            Self::Constraint => "constraint",
             Self::Budget => "budget",
             Self::Outbid => "outbid",
             Self::ClaimLost => "claim_lost",
@@ -56,7 +59,7 @@ impl Reason {
     pub const fn had_candidate(self) -> bool {
         matches!(
             self,
-            Self::NotWorthIt | Self::Budget | Self::Outbid | Self::ClaimLost
+            Self::NotWorthIt | Self::Constraint | Self::Budget | Self::Outbid | Self::ClaimLost
         )
     }
 }
@@ -139,11 +142,13 @@ pub struct Exclusion {
 pub struct SolveFacts {
     /// Whether the optimum is proven.
     pub status: Status,
+    /// What proves an optimum.
+    pub proof: Proof,
     /// The method that was used.
     pub method: Method,
     /// Lower bound of the window's cost.
     pub dual_bound: CostMs,
-    /// Relative gap; 0 exactly when optimal.
+    /// Relative gap; 0 exactly when the prices prove the optimum.
     pub gap: f64,
     /// Gap in cost.
     pub gap_abs: CostMs,
@@ -175,6 +180,8 @@ pub struct WindowDecision {
     pub objective: CostMs,
     /// The solver's account; absent where a greedy rule decided.
     pub solve: Option<SolveFacts>,
+    /// What became of each side constraint, by name.
+    pub constraints: Vec<ConstraintFacts>,
 }
 
 impl WindowDecision {
@@ -203,6 +210,7 @@ pub(super) fn account(
         edges: 0,
         objective: CostMs::default(),
         solve: None,
+        constraints: Vec::new(),
     };
     let mut objective = 0;
     for (row, (pending, choice)) in snapshot.requests().iter().zip(choices).enumerate() {

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use kheya_solver::{Options, Status};
+use kheya_solver::{Options, Proof, Status};
 
 use super::{
     Assignment, Batch, DecisionError, Reason, WindowDecision, WindowSnapshot,
     batch::WindowGraph,
+    constraint::{Room, tell_caps},
     outcome::{Choice, account, leftover_reason},
 };
 use crate::domain::{CostMs, RequestId};
@@ -21,7 +22,8 @@ pub struct Repaired {
 }
 
 /// Solves once more for the requests whose claim was lost and those that had been outbid, with the
-/// drivers that are still free. Kept pairs stay as they are; the drivers of lost pairs are gone.
+/// drivers that are still free. Kept pairs stay as they are, and count in side constraints; the
+/// drivers of lost pairs are gone.
 ///
 /// # Errors
 /// As [`super::decide_batch`].
@@ -54,14 +56,18 @@ pub fn repair(
             kept[row] = table.find(row, driver as u32).copied();
         }
     }
+    let constraints = snapshot.constraints_in_indices();
+    let choices: Vec<Choice> = kept.iter().map(|kept| kept.ok_or(Reason::Outbid)).collect();
+    let won = Room::beside(constraints, &choices);
     let graph = WindowGraph::new(
         snapshot,
         table,
+        &won.left(),
         |row| kept[row].is_none(),
         |driver| !gone[driver as usize],
     )?;
-    let solution = kheya_solver::solve(&graph.graph, options)?;
-    solution.verify(&graph.graph)?;
+    let solution = graph.solve(options)?;
+    graph.verify(&solution)?;
 
     let mut choices: Vec<Choice> = Vec::with_capacity(table.rows());
     for (row, pending) in snapshot.requests().iter().enumerate() {
@@ -81,6 +87,10 @@ pub fn repair(
             added_rows.insert(&snapshot.requests()[row].request.id);
         }
     }
+    let room = Room::beside(constraints, &choices);
+    tell_caps(snapshot, &mut choices, table, |driver| {
+        gone[driver as usize]
+    });
     let mut repaired = account(
         snapshot,
         &choices,
@@ -88,10 +98,22 @@ pub fn repair(
         excluded,
     );
     repaired.edges = decision.edges;
+    // multipliers are those of the first solve, as the gains are
+    let multipliers: Vec<i64> = decision
+        .constraints
+        .iter()
+        .map(|c| c.multiplier.get())
+        .collect();
+    repaired.constraints = room.facts(snapshot, &multipliers);
     // the window is as good as the worse of the two solves; the gains stay those of the first
     repaired.solve = decision.solve.clone().map(|mut facts| {
+        if solution.proof == Proof::BranchAndBound {
+            facts.proof = Proof::BranchAndBound;
+            facts.gap = facts.gap.max(solution.gap());
+            facts.gap_abs = facts.gap_abs.max(CostMs::new(solution.gap_abs()));
+        }
         if solution.status == Status::Feasible {
-            facts.status = Status::Feasible;
+            (facts.status, facts.proof) = (Status::Feasible, Proof::Prices);
             facts.gap = facts.gap.max(solution.gap());
             facts.gap_abs = facts.gap_abs.max(CostMs::new(solution.gap_abs()));
         }

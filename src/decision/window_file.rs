@@ -10,8 +10,8 @@ use kheya_solver::Method;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CoolDown, DriverSnapshot, Held, PendingRequest, Presence, RequestSnapshot, SnapshotEdge,
-    SnapshotError, TripEnd, WindowSnapshot,
+    CoolDown, DriverSnapshot, Held, PendingRequest, Presence, RequestSnapshot, SideConstraint,
+    SnapshotEdge, SnapshotError, TripEnd, WindowSnapshot,
 };
 use crate::{
     config::{FieldError, RegionConfig},
@@ -83,6 +83,8 @@ struct WindowFile {
     drivers: Vec<DriverEntry>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     edges: Option<Vec<SnapshotEdge>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    constraints: Option<Vec<SideConstraint>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     eta: Option<EtaEntry>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -206,6 +208,7 @@ pub fn read_window(text: &[u8]) -> Result<(WindowSnapshot, SolveOptions), Window
         drivers,
         file.edges,
     )
+    .and_then(|snapshot| snapshot.with_constraints(file.constraints.unwrap_or_default()))
     .map_err(WindowFileError::Snapshot)?;
     Ok((snapshot, options))
 }
@@ -254,6 +257,7 @@ impl From<&WindowSnapshot> for WindowFile {
                 .map(|driver| DriverEntry::from(&**driver))
                 .collect(),
             edges: snapshot.edges().map(<[_]>::to_vec),
+            constraints: Some(snapshot.constraints().to_vec()).filter(|given| !given.is_empty()),
             eta: None,
             method: None,
             budget_ms: None,
@@ -272,8 +276,12 @@ impl WindowFile {
             return Err(field(name, "does not belong in a recorded snapshot"));
         }
         let method = self.method.as_deref().map(str::parse).transpose();
-        let method = method
-            .map_err(|_| field("method", "must be auto, sparse, hungarian or greedy-edge"))?;
+        let method = method.map_err(|_| {
+            field(
+                "method",
+                "must be auto, sparse, hungarian, lp or greedy-edge",
+            )
+        })?;
         Ok(SolveOptions {
             method,
             budget_ms: self.budget_ms,

@@ -281,6 +281,12 @@ pub(crate) fn instant(value: &Value) -> Read<UnixMs> {
     integer(0, MAX_VERSION as i64)(value).map(UnixMs::new)
 }
 
+/// Any text.
+pub(crate) fn text(value: &Value) -> Read<String> {
+    let text = value.as_str().map(str::to_owned);
+    text.ok_or_else(|| wrong("wrong_type", "must be a text"))
+}
+
 /// `true` or `false`.
 pub(crate) fn flag(value: &Value) -> Read<bool> {
     value

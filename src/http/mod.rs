@@ -10,6 +10,7 @@
 mod access;
 mod admission;
 mod body;
+mod certificate;
 mod connection;
 mod fields;
 mod lifecycle;

@@ -5,24 +5,24 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kheya_solver::{Budget, Graph, Method, Options, SolveError};
+use kheya_solver::{Budget, Method, Options, SolveError};
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{
     body::parse_now,
+    certificate::certificate,
     fields::{Errors, Object, choice, entries, id, instant, integer, list, number, place},
-    model::solve::{Certificate, DriverPrice, RequestPrice, SolveAnswer},
+    model::{constraints::constraints, solve::SolveAnswer},
     problem::{Code, Problem},
 };
 use crate::{
-    candidates::CandidateTable,
     config::FieldError,
     decision::{
         Batch, DecisionError, MAX_CLIENT_SECONDS, Phase, SnapshotError, SolveOptions,
         WindowFileError, WindowSnapshot, decide_batch, read_window,
     },
-    domain::{CostMs, DriverId, RequestId, RiderId, VehicleClass},
+    domain::{DriverId, RequestId, RiderId, VehicleClass},
     eta::StraightLine,
 };
 
@@ -98,11 +98,13 @@ pub(crate) fn solve(body: &[u8], with_certificate: bool) -> Result<SolveAnswer, 
     let Batch {
         decision, table, ..
     } = batch.map_err(|error| unsolvable(&error))?;
-    let mut answer = SolveAnswer::new(decision, solve_time);
-    if with_certificate {
-        answer.certificate = Some(certificate(&snapshot, &table, &options)?);
-    }
-    Ok(answer)
+    let certificate = with_certificate
+        .then(|| certificate(&snapshot, &table, &decision.constraints, &options))
+        .transpose()?;
+    Ok(SolveAnswer {
+        certificate,
+        ..SolveAnswer::new(decision, solve_time)
+    })
 }
 
 fn check_size(snapshot: &WindowSnapshot, asked: &SolveOptions) -> Result<(), Problem> {
@@ -146,72 +148,23 @@ fn check_size(snapshot: &WindowSnapshot, asked: &SolveOptions) -> Result<(), Pro
     Ok(())
 }
 
-/// Prices that prove a lower bound of the window's cost: rows in id order, as the decision's own.
-fn certificate(
-    snapshot: &WindowSnapshot,
-    table: &CandidateTable,
-    options: &Options<'_>,
-) -> Result<Certificate, Problem> {
-    let mut rows: Vec<usize> = (0..table.rows()).collect();
-    let request = |row: usize| &snapshot.requests()[row].request.id;
-    rows.sort_by(|&a, &b| request(a).cmp(request(b)));
-    let (mut offsets, mut drivers, mut costs) = (vec![0], Vec::new(), Vec::new());
-    for &row in &rows {
-        let limit = table.unmatched_cost(row);
-        for candidate in table.row(row).iter().filter(|c| c.cost < limit) {
-            drivers.push(candidate.driver);
-            costs.push(candidate.cost.get());
-        }
-        offsets.push(drivers.len() as u32);
-    }
-    let unmatched = rows
-        .iter()
-        .map(|&row| table.unmatched_cost(row).get())
-        .collect();
-    let graph = Graph::from_rows(snapshot.drivers().len(), unmatched, offsets, drivers, costs);
-    let graph = graph.map_err(|error| Problem::internal(&error))?;
-    let proof = kheya_solver::solve(&graph, options).map_err(|error| Problem::internal(&error))?;
-    // the least optimal driver prices are unique: what is published does not depend on the method
-    let driver_prices = kheya_solver::least_driver_prices(&graph, &proof);
-    let price = |row: usize| {
-        let pairs = table
-            .row(row)
-            .iter()
-            .map(|c| c.cost.get() + driver_prices[c.driver as usize]);
-        pairs.fold(table.unmatched_cost(row).get(), i64::min)
-    };
-    let request_prices: Vec<i64> = rows.iter().map(|&row| price(row)).collect();
-    let bound = request_prices.iter().sum::<i64>() - driver_prices.iter().sum::<i64>();
-    let seconds = |ms: i64| CostMs::new(ms).as_seconds();
-    Ok(Certificate {
-        dual_bound_s: seconds(bound),
-        request_prices: rows
-            .iter()
-            .zip(request_prices)
-            .map(|(&row, price)| RequestPrice {
-                request_id: request(row).to_string(),
-                price_s: seconds(price),
-            })
-            .collect(),
-        driver_prices: snapshot
-            .drivers()
-            .iter()
-            .zip(driver_prices)
-            .filter(|(_, price)| *price != 0)
-            .map(|(driver, price)| DriverPrice {
-                driver_id: driver.id.to_string(),
-                price_s: seconds(price),
-            })
-            .collect(),
-    })
-}
-
 fn unsolvable(error: &DecisionError) -> Problem {
     match error {
-        DecisionError::Solve(SolveError::TooLargeForDense { .. }) | DecisionError::Graph(_) => {
+        DecisionError::Solve(
+            SolveError::TooLargeForDense { .. } | SolveError::TooLargeForLp { .. },
+        )
+        | DecisionError::Graph(_) => {
             Problem::invalid_field("method", "out_of_range", Value::Null, error.to_string())
         }
-        DecisionError::Certificate(_) => Problem::internal(error),
+        DecisionError::Solve(SolveError::CostsTooLargeForConstraints) => Problem::invalid_field(
+            "constraints",
+            "out_of_range",
+            Value::Null,
+            error.to_string(),
+        ),
+        DecisionError::Solve(SolveError::OtherSize { .. }) | DecisionError::Certificate(_) => {
+            Problem::internal(error)
+        }
     }
 }
 
@@ -251,6 +204,7 @@ pub(crate) fn snapshot_error(error: &SnapshotError) -> FieldError {
         SnapshotError::Duplicate { path, id, .. } => (path, "duplicate", id.as_str().into()),
         SnapshotError::OutOfRange { path, value, .. } => (path, "out_of_range", (*value).into()),
         SnapshotError::UnknownId { path, id, .. } => (path, "unknown_id", id.as_str().into()),
+        SnapshotError::Constraint { path, code, .. } => (path, *code, Value::Null),
         SnapshotError::NoPlace { path } => (path, "missing", Value::Null),
     };
     let whole = error.to_string();
@@ -313,6 +267,7 @@ fn check(value: Value, errors: &mut Errors) {
         object.close();
         Some(())
     });
+    body.nested("constraints", constraints);
     let methods = Method::ALL.map(|method| (method.name(), method));
     body.optional("method", choice(&methods));
     body.optional("budget_ms", integer(1, MAX_BUDGET_MS as i64));
@@ -369,7 +324,7 @@ mod tests {
         let body = json!({
             "requests": [{"id": 1}, {"id": "a", "pickup": {"lat": 91, "lng": 0}}],
             "drivers": [{"id": "x", "lat": "1"}],
-            "method": "magic", "constraints": [], "budget_ms": -1,
+            "method": "magic", "constraints": [{"name": 1}], "budget_ms": -1,
         });
         let problem = solve(body.to_string().as_bytes(), false).unwrap_err();
         let told: Value = serde_json::from_str(&problem.to_json()).unwrap();

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     config::{FieldError, ServeConfig},
-    decision::SnapshotEdge,
+    decision::{SideConstraint, SnapshotEdge},
     domain::{DurationMs, RegionId, WindowId},
     protocol::{Fingerprint, OwnRefusal, Ping, RequestDraft},
     store::{Store, StoreError},
@@ -50,6 +50,9 @@ pub struct OwnWindowCall {
     pub driver_places: Vec<usize>,
     /// The caller's own travel times; each names a request and a driver.
     pub edges: Option<Vec<SnapshotEdge>>,
+    /// Caps and floors to keep. Drivers that take no part, and requests that were taken already, are
+    /// passed over.
+    pub constraints: Vec<SideConstraint>,
     /// Time for the decision; absent: the region's `budget_ms`.
     pub budget_ms: Option<DurationMs>,
     /// Life of its claims; absent: the region's `lease_ms`.

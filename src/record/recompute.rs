@@ -173,6 +173,7 @@ fn difference(recorded: &WindowDecision, again: &WindowDecision) -> Result<(), S
     same("number of drivers", &recorded.drivers, &again.drivers)?;
     same("number of edges", &recorded.edges, &again.edges)?;
     same("objective", &recorded.objective, &again.objective)?;
+    same("constraints", &recorded.constraints, &again.constraints)?;
     let (Some(was), Some(is)) = (&recorded.solve, &again.solve) else {
         return Ok(());
     };

@@ -13,7 +13,9 @@ use kheya_solver::Status;
 use super::entry::RecordedWindow;
 use crate::{
     candidates::{CandidateTable, availability, pair_cost, unmatched_cost},
-    decision::{Assignment, Batch, Reason, SolveFacts, WindowDecision},
+    decision::{
+        Assignment, Batch, Reason, SolveFacts, WindowDecision, claimed_constraints, kept_apart,
+    },
     domain::{CostMs, DriverId, RequestId},
     eta::{EtaModel, EtaPair, StraightLine},
 };
@@ -34,8 +36,9 @@ pub(super) fn check_cut(
 ) -> Result<(), String> {
     let decision = &window.decision;
     let rows = rows(window, decision)?;
-    check_pairs(&rows, &exact.table)?;
-    check_reasons(window, &rows, &exact.table, |_| Reason::Budget)?;
+    check_pairs(window, &rows, &exact.table)?;
+    check_constraints(window, decision)?;
+    check_reasons(window, &rows, &exact.table, |_| Reason::Budget, |_| false)?;
     check_sums(&rows, &exact.table, decision, &exact.decision)?;
     let optimum = &exact.decision;
     let Some(best) = optimum
@@ -46,13 +49,18 @@ pub(super) fn check_cut(
         return Err("the exact solution is not proven".into());
     };
     let (objective, bound) = (decision.objective.get(), facts.dual_bound.get());
-    if objective < optimum.objective.get() {
+    // what floors lack more may cost less
+    let comparable = lacking(decision) == lacking(optimum);
+    if lacking(decision) < lacking(optimum) {
+        return Err("its floors lack less than can be".into());
+    }
+    if comparable && objective < optimum.objective.get() {
         return Err(format!(
             "objective {objective} is below the optimum {}",
             optimum.objective
         ));
     }
-    if bound > optimum.objective.get() {
+    if comparable && bound > optimum.objective.get() {
         return Err(format!(
             "the lower bound {bound} is above the optimum {}",
             optimum.objective
@@ -63,7 +71,7 @@ pub(super) fn check_cut(
         facts.gap_abs.get(),
         objective.saturating_sub(bound),
     )?;
-    let solved = objective - outside(&exact.table);
+    let solved = objective - outside(window, &exact.table);
     let gap = (i128::from(objective) - i128::from(bound)) as f64;
     let gap = gap / solved.unsigned_abs().max(1) as f64;
     expect("the bits of the gap", facts.gap.to_bits(), gap.to_bits())?;
@@ -88,7 +96,8 @@ pub(super) fn check_repair(
     repaired: &WindowDecision,
 ) -> Result<(), String> {
     let rows = rows(window, repaired)?;
-    check_pairs(&rows, &batch.table)?;
+    check_pairs(window, &rows, &batch.table)?;
+    check_constraints(window, repaired)?;
     check_kept(window, lost, &rows)?;
     let cut = |row: &RequestId| {
         if lost.contains(row) {
@@ -97,7 +106,13 @@ pub(super) fn check_repair(
             Reason::Budget
         }
     };
-    check_reasons(window, &rows, &batch.table, cut)?;
+    let decided = window.decision.assignments.iter();
+    let gone: BTreeSet<&DriverId> = decided.map(|pair| &pair.driver_id).collect();
+    let is_gone = |driver: u32| {
+        let driver = window.snapshot.drivers().get(driver as usize);
+        driver.is_some_and(|driver| gone.contains(&driver.id))
+    };
+    check_reasons(window, &rows, &batch.table, cut, is_gone)?;
     check_sums(&rows, &batch.table, repaired, &batch.decision)?;
     if repaired.solve != window.decision.solve {
         return Err("the solver's account is not that of the decision".into());
@@ -235,7 +250,44 @@ fn rows<'a>(
     Ok(rows)
 }
 
-fn check_pairs(rows: &[Row<'_>], table: &CandidateTable) -> Result<(), String> {
+/// Pairs that all floors lack.
+fn lacking(decision: &WindowDecision) -> u32 {
+    decision.constraints.iter().map(|c| c.shortfall).sum()
+}
+
+/// Caps hold, and counts are those of the pairs.
+fn check_constraints(window: &RecordedWindow, decision: &WindowDecision) -> Result<(), String> {
+    let pairs = decision.assignments.iter();
+    let pairs = pairs.map(|pair| (&pair.request_id, &pair.driver_id));
+    let right = claimed_constraints(&window.snapshot, &decision.constraints, pairs);
+    expect(
+        "number of constraints",
+        decision.constraints.len(),
+        window.snapshot.constraints().len(),
+    )?;
+    for (said, right) in decision.constraints.iter().zip(&right) {
+        if said != right {
+            return Err(format!("recorded {said:?}, right is {right:?}"));
+        }
+        if right.max.is_some_and(|max| right.count > max) {
+            return Err(format!("the cap {:?} is broken", right.name));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a floor may ask for a pair whatever it costs.
+fn asked_for(window: &RecordedWindow, row: usize, driver: u32) -> bool {
+    let constraints = window.snapshot.constraints_in_indices();
+    let mut counting = constraints.counting(row, driver);
+    counting.any(|index| constraints.min(index).is_some())
+}
+
+fn check_pairs(
+    window: &RecordedWindow,
+    rows: &[Row<'_>],
+    table: &CandidateTable,
+) -> Result<(), String> {
     for (row, said) in rows.iter().enumerate() {
         let Row::Pair(pair, driver) = said else {
             continue;
@@ -254,7 +306,8 @@ fn check_pairs(rows: &[Row<'_>], table: &CandidateTable) -> Result<(), String> {
             pair.cost_s.to_bits(),
             cost,
         )?;
-        if candidate.cost >= table.unmatched_cost(row) {
+        let worth = candidate.cost < table.unmatched_cost(row);
+        if !worth && !asked_for(window, row, *driver) {
             return Err(format!(
                 "{name} costs no less than leaving the request over"
             ));
@@ -263,13 +316,21 @@ fn check_pairs(rows: &[Row<'_>], table: &CandidateTable) -> Result<(), String> {
     Ok(())
 }
 
-/// Every reason is the first that applies; `otherwise` where there was a pair worth taking.
+/// Every reason is the first that applies; `otherwise` where there was a pair worth taking and no
+/// full cap keeps it from a free driver.
 fn check_reasons(
     window: &RecordedWindow,
     rows: &[Row<'_>],
     table: &CandidateTable,
     otherwise: impl Fn(&RequestId) -> Reason,
+    is_gone: impl Fn(u32) -> bool,
 ) -> Result<(), String> {
+    let driver_of = |said: &Row<'_>| match said {
+        Row::Pair(_, driver) => Some(*driver),
+        Row::Left(_) => None,
+    };
+    let driver_of: Vec<Option<u32>> = rows.iter().map(driver_of).collect();
+    let apart = kept_apart(&window.snapshot, table, &driver_of, is_gone);
     for (row, (pending, said)) in window.snapshot.requests().iter().zip(rows).enumerate() {
         let id = &pending.request.id;
         let Row::Left(reason) = said else { continue };
@@ -279,7 +340,10 @@ fn check_reasons(
             .any(|c| c.cost < table.unmatched_cost(row));
         let expected = match table.reason(row) {
             Some(reason) => reason.into(),
-            None if worth => otherwise(id),
+            None if worth => match otherwise(id) {
+                Reason::Budget if apart[row] => Reason::Constraint,
+                otherwise => otherwise,
+            },
             None => Reason::NotWorthIt,
         };
         // a repair that was settled after all says so
@@ -343,11 +407,15 @@ fn check_kept(
     }
 }
 
-/// Cost of the requests without a pair worth taking: the solver does not see them.
-fn outside(table: &CandidateTable) -> i64 {
+/// Cost of the requests without a pair worth taking or asked for: the solver does not see them.
+fn outside(window: &RecordedWindow, table: &CandidateTable) -> i64 {
     let limit = |row: usize| table.unmatched_cost(row);
+    let is_seen = |row: usize| {
+        let mut row_of = table.row(row).iter();
+        row_of.any(|c| c.cost < limit(row) || asked_for(window, row, c.driver))
+    };
     (0..table.rows())
-        .filter(|&row| table.row(row).iter().all(|c| c.cost >= limit(row)))
+        .filter(|&row| !is_seen(row))
         .map(|row| limit(row).get())
         .sum()
 }

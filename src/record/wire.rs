@@ -17,8 +17,8 @@ use super::{
 use crate::{
     config::RegionConfig,
     decision::{
-        CoolDown, DriverSnapshot, Held, PendingRequest, Presence, RequestSnapshot, SnapshotEdge,
-        TripEnd, WindowSnapshot, by_age,
+        CoolDown, DriverSnapshot, Held, PendingRequest, Presence, RequestSnapshot, SideConstraint,
+        SnapshotEdge, TripEnd, WindowSnapshot, by_age,
     },
     domain::{
         DriverId, DurationMs, RegionId, RequestId, UnixMs, VehicleClass, WindowId, WindowSeq,
@@ -70,6 +70,8 @@ pub(super) struct WindowLine {
     gone_drivers: Vec<DriverId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     edges: Option<Vec<SnapshotEdge>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    constraints: Vec<SideConstraint>,
     decision: DecisionLine,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     claim_lost: Vec<RequestId>,
@@ -177,6 +179,7 @@ impl WindowLine {
             drivers,
             gone_drivers,
             edges: snapshot.edges().map(<[_]>::to_vec),
+            constraints: snapshot.constraints().to_vec(),
             decision: DecisionLine::tell(&decision, &snapshot),
             claim_lost,
             repaired: repaired.map(|repaired| DecisionLine::tell(&repaired, &snapshot)),
@@ -214,6 +217,7 @@ impl WindowLine {
             read_drivers(self.drivers, &self.gone_drivers, before)?,
             self.edges,
         )
+        .and_then(|snapshot| snapshot.with_constraints(self.constraints))
         .map_err(|errors| errors.first().map_or(String::new(), ToString::to_string))?;
         let decision = self.decision.read(&snapshot)?;
         let repaired = self.repaired.map(|line| line.read(&snapshot)).transpose()?;

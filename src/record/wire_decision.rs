@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use kheya_solver::{Method, Status};
+use kheya_solver::{Method, Proof, Status};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     decision::{
-        Assignment, Excluded, Exclusion, SolveFacts, Unmatched, WindowDecision, WindowSnapshot,
+        Assignment, ConstraintFacts, Excluded, Exclusion, SolveFacts, Unmatched, WindowDecision,
+        WindowSnapshot,
     },
     domain::CostMs,
 };
@@ -25,12 +26,17 @@ pub(super) struct DecisionLine {
     objective: CostMs,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     solve: Option<SolveLine>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    constraints: Vec<ConstraintFacts>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SolveLine {
     status: String,
+    /// Absent: prices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    proof: Option<String>,
     method: String,
     dual_bound: CostMs,
     gap: f64,
@@ -67,6 +73,7 @@ impl DecisionLine {
             edges: decision.edges,
             objective: decision.objective,
             solve: decision.solve.as_ref().map(SolveLine::tell),
+            constraints: decision.constraints.clone(),
         }
     }
 
@@ -99,6 +106,7 @@ impl DecisionLine {
             edges: self.edges,
             objective: self.objective,
             solve: self.solve.map(SolveLine::read).transpose()?,
+            constraints: self.constraints,
         })
     }
 }
@@ -107,6 +115,7 @@ impl SolveLine {
     fn tell(facts: &SolveFacts) -> Self {
         Self {
             status: facts.status.name().into(),
+            proof: (facts.proof != Proof::Prices).then(|| facts.proof.name().into()),
             method: facts.method.name().into(),
             dual_bound: facts.dual_bound,
             gap: facts.gap,
@@ -127,8 +136,14 @@ impl SolveLine {
             .method
             .parse()
             .map_err(|_| format!("the method {:?} is not known", self.method))?;
+        let proof = match self.proof.as_deref() {
+            None => Proof::Prices,
+            Some(name) if name == Proof::BranchAndBound.name() => Proof::BranchAndBound,
+            Some(name) => return Err(format!("the proof {name:?} is not known")),
+        };
         Ok(SolveFacts {
             status,
+            proof,
             method,
             dual_bound: self.dual_bound,
             gap: self.gap,

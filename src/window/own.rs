@@ -20,8 +20,8 @@ use super::{
 use crate::{
     config::RegionConfig,
     decision::{
-        Assignment, Batch, PendingRequest, SnapshotEdge, SnapshotError, WindowDecision,
-        WindowSnapshot, decide_oldest_first, repair,
+        Assignment, Batch, PendingRequest, SideConstraint, SnapshotEdge, SnapshotError,
+        WindowDecision, WindowSnapshot, check_constraints, decide_oldest_first, repair,
     },
     domain::{CostMs, Draw, DriverId, DurationMs, Nonce, RegionId, RequestId},
     eta::StraightLine,
@@ -54,7 +54,8 @@ impl Node {
         region: &RegionId,
         call: OwnWindowCall,
     ) -> Result<Arc<str>, OwnWindowError> {
-        let strangers = edges_to_strangers(&call);
+        let mut strangers = strangers(&call);
+        strangers.extend(check_constraints(&call.constraints));
         if !strangers.is_empty() {
             return Err(invalid(&strangers));
         }
@@ -145,7 +146,7 @@ impl OwnWork<'_> {
             .min(config.window_ms);
         let budget = Duration::from_millis(budget_ms.get().max(1) as u64);
         let deadline = Instant::now() + budget;
-        let snapshot = self.snapshot(&overview, config, &sorted).await?;
+        let snapshot = self.snapshot(&overview, config, &sorted, &already).await?;
         let (decision, batch) = self
             .decide(snapshot.clone(), budget.mul_f64(SOLVE_SHARE))
             .await?;
@@ -310,12 +311,14 @@ impl OwnWork<'_> {
         overview: &RegionView,
         config: RegionConfig,
         sorted: &Sorted,
+        already: &[OwnClaimed],
     ) -> Result<Arc<WindowSnapshot>, OwnWindowError> {
         let supply = self.node.options.store.supply(self.region).await?;
         let asked = self.call.drivers.as_ref();
         let asked: Option<BTreeSet<DriverId>> =
             asked.map(|pings| pings.iter().map(|ping| ping.id.clone()).collect());
         let (drafts, edges) = (sorted.taking_part.clone(), self.call.edges.clone());
+        let constraints = standing(&self.call.constraints, already);
         let now = overview.now_ms;
         let seed = Draw::new(0, "own window")
             .text(self.call.window_id.as_str())
@@ -339,8 +342,10 @@ impl OwnWork<'_> {
                 };
                 edges.into_iter().filter(of_use).collect()
             });
+            let constraints = taking_part(constraints, &drafts, &known);
             drop(known);
             WindowSnapshot::new(now, config, seed, requests.collect(), drivers, edges)
+                .and_then(|snapshot| snapshot.with_constraints(constraints))
         });
         let built = built.await.map_err(|error| failed(&error))?;
         built.map(Arc::new).map_err(|errors| invalid(&errors))
@@ -380,8 +385,38 @@ fn not_taken(index: usize, id: String, code: EntryCode) -> RejectedEntry {
     }
 }
 
-/// Edges that name a request that was not sent; rejected requests were sent too.
-fn edges_to_strangers(call: &OwnWindowCall) -> Vec<SnapshotError> {
+/// The constraints with the pairs that they count and that stand already.
+fn standing(constraints: &[SideConstraint], already: &[OwnClaimed]) -> Vec<SideConstraint> {
+    let mut constraints = constraints.to_vec();
+    for constraint in &mut constraints {
+        constraint.sort();
+        let counted = already
+            .iter()
+            .filter(|pair| constraint.counts(&pair.request_id, &pair.driver_id));
+        constraint.standing = counted.count() as u32;
+    }
+    constraints
+}
+
+/// The constraints without drivers and requests that take no part.
+fn taking_part(
+    mut constraints: Vec<SideConstraint>,
+    drafts: &BTreeMap<RequestId, Arc<RequestDraft>>,
+    drivers: &BTreeSet<&DriverId>,
+) -> Vec<SideConstraint> {
+    for constraint in &mut constraints {
+        if let Some(ids) = &mut constraint.drivers {
+            ids.retain(|id| drivers.contains(id));
+        }
+        if let Some(ids) = &mut constraint.requests {
+            ids.retain(|id| drafts.contains_key(id));
+        }
+    }
+    constraints
+}
+
+/// Edges and constraints that name a request that was not sent; rejected requests were sent too.
+fn strangers(call: &OwnWindowCall) -> Vec<SnapshotError> {
     let sent: BTreeSet<&str> = call
         .requests
         .iter()
@@ -389,12 +424,22 @@ fn edges_to_strangers(call: &OwnWindowCall) -> Vec<SnapshotError> {
         .chain(call.rejected.iter().filter_map(|entry| entry.id.as_deref()))
         .collect();
     let edges = call.edges.iter().flatten().enumerate();
+    let edges = edges.map(|(i, edge)| (format!("edges[{i}].request_id"), &edge.request_id));
+    let members = call
+        .constraints
+        .iter()
+        .enumerate()
+        .flat_map(|(i, constraint)| {
+            let ids = constraint.requests.iter().flatten().enumerate();
+            ids.map(move |(place, id)| (format!("constraints[{i}].requests[{place}]"), id))
+        });
     edges
-        .filter(|(_, edge)| !sent.contains(edge.request_id.as_str()))
-        .map(|(i, edge)| SnapshotError::UnknownId {
-            path: format!("edges[{i}].request_id"),
+        .chain(members)
+        .filter(|(_, id)| !sent.contains(id.as_str()))
+        .map(|(path, id)| SnapshotError::UnknownId {
+            path,
             kind: "request",
-            id: edge.request_id.to_string(),
+            id: id.to_string(),
         })
         .collect()
 }

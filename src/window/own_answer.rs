@@ -1,13 +1,14 @@
 //! The answer of an own window: every request of the call stands in it once.
 
+use kheya_solver::Proof;
 use serde::Serialize;
 
 use super::claims::Outcomes;
 use crate::{
     candidates::unmatched_cost,
-    decision::{Exclusion, WindowDecision, WindowSnapshot},
+    decision::{Exclusion, WindowDecision, WindowSnapshot, claimed_constraints},
     domain::{DriverId, DurationMs, Fence, Generation, RequestId, UnixMs, WindowId},
-    http::model::entries::RejectedEntry,
+    http::model::{constraints::ConstraintReport, entries::RejectedEntry},
     protocol::{OwnClaimed, PairOutcome, RegionView},
 };
 
@@ -40,6 +41,10 @@ pub(super) struct Answer<'a> {
     gap: f64,
     gain_vs_greedy_s: Option<f64>,
     gain_vs_greedy_edge_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    constraints: Option<Vec<ConstraintReport>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proof: Option<&'static str>,
     decided_at_ms: UnixMs,
 }
 
@@ -128,6 +133,9 @@ pub(super) fn own_answer(decided: OwnDecided<'_>) -> Answer<'_> {
         reason: left.reason.name(),
     }));
     let facts = decision.solve.as_ref();
+    let claimed = assignments.iter().skip(already.len());
+    let claimed = claimed.map(|pair| (&pair.request_id, &pair.driver_id));
+    let constraints = claimed_constraints(snapshot, &decision.constraints, claimed);
     Answer {
         window_id,
         generation: overview.generation,
@@ -141,6 +149,10 @@ pub(super) fn own_answer(decided: OwnDecided<'_>) -> Answer<'_> {
         status: facts.map_or("feasible", |facts| facts.status.name()),
         method: facts.map_or("greedy", |facts| facts.method.name()),
         gap: facts.map_or(0.0, |facts| facts.gap),
+        constraints: ConstraintReport::all(&constraints),
+        proof: facts
+            .filter(|facts| facts.proof == Proof::BranchAndBound)
+            .map(|facts| facts.proof.name()),
         gain_vs_greedy_s: facts.map(|facts| facts.gain_vs_greedy.as_seconds()),
         gain_vs_greedy_edge_s: facts.map(|facts| facts.gain_vs_greedy_edge.as_seconds()),
         decided_at_ms: overview.now_ms,

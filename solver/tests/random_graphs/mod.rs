@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
+pub(crate) mod constrained;
 pub(crate) mod families;
 pub(crate) mod geometric;
 

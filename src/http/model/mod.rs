@@ -2,6 +2,7 @@
 //! of the OpenAPI document stand beside them.
 
 pub mod claims;
+pub mod constraints;
 pub mod drivers;
 pub mod entries;
 pub mod events;

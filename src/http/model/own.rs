@@ -5,6 +5,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{
+    constraints::{ConstraintBody, ConstraintReport, constraints},
     drivers::{MAX_PINGS, PingBody, ping},
     entries::{Batch, RejectedEntry},
     requests::{MAX_REQUESTS, RequestBody, request},
@@ -52,6 +53,9 @@ pub struct OwnWindowBody {
     pub drivers: Option<Vec<PingBody>>,
     /// Travel times of the caller's own; a pair that is not named is impossible.
     pub edges: Option<Vec<EdgeBody>>,
+    /// Caps and floors to keep. Drivers that take no part in the window are passed over.
+    #[schema(max_items = 64)]
+    pub constraints: Option<Vec<ConstraintBody>>,
     /// Time for the decision; left out: the region's `budget_ms`.
     #[schema(minimum = 1, maximum = 30_000)]
     pub budget_ms: Option<i64>,
@@ -89,6 +93,13 @@ pub struct OwnWindowAnswer {
     pub gain_vs_greedy_s: Option<f64>,
     /// What greedy by edges would have cost more.
     pub gain_vs_greedy_edge_s: Option<f64>,
+    /// What became of each constraint, by name; only where there are any. Pairs whose claim was lost
+    /// do not count.
+    #[schema(nullable = false)]
+    pub constraints: Option<Vec<ConstraintReport>>,
+    /// `branch_and_bound`, where an optimum is proven by a search and not by prices alone.
+    #[schema(nullable = false)]
+    pub proof: Option<String>,
     /// When, by the store's clock.
     pub decided_at_ms: i64,
 }
@@ -134,6 +145,7 @@ pub(crate) fn own_window(window_id: WindowId, body: Value) -> Result<OwnWindowCa
         .unwrap_or_default();
     let drivers = object.nested("drivers", entries);
     let edges = object.nested("edges", edges);
+    let constraints = object.nested("constraints", constraints);
     let budget_ms = object.optional("budget_ms", integer(1, 30_000));
     let lease_ms = object.optional("lease_ms", integer(1, 60_000));
     object.close();
@@ -169,6 +181,7 @@ pub(crate) fn own_window(window_id: WindowId, body: Value) -> Result<OwnWindowCa
         drivers,
         driver_places,
         edges,
+        constraints: constraints.unwrap_or_default(),
         budget_ms: budget_ms.map(DurationMs::new),
         lease_ms: lease_ms.map(DurationMs::new),
         rejected,
@@ -243,7 +256,8 @@ mod tests {
         for bad in [
             json!({}),
             json!({"requests": []}),
-            json!({"requests": [1], "constraints": []}),
+            json!({"requests": [1], "constraints": [{"name": "cap", "max": -1}]}),
+            json!({"requests": [1], "odd": []}),
         ] {
             assert_eq!(read(bad).unwrap_err().code(), Code::Invalid);
         }

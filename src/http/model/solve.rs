@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use kheya_solver::Proof;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
+    constraints::{ConstraintBody, ConstraintReport},
     drivers::{IdText, PlaceBody},
     own::EdgeBody,
 };
@@ -27,6 +29,9 @@ pub struct SolveBody {
     /// The model of the travel times, where no edges are given.
     #[schema(nullable = false)]
     pub eta: Option<EtaBody>,
+    /// Caps and floors to keep.
+    #[schema(max_items = 64, nullable = false)]
+    pub constraints: Option<Vec<ConstraintBody>>,
     /// How to solve; by default whichever exact method measures best.
     #[schema(nullable = false)]
     pub method: Option<MethodName>,
@@ -110,6 +115,9 @@ pub enum MethodName {
     Sparse,
     /// Dense; small windows only.
     Hungarian,
+    /// Linear programming, a cross-check for windows of at most 20,000 pairs. Where constraints bind
+    /// every exact method ends in it.
+    Lp,
     /// Cheapest edge first; not optimal.
     GreedyEdge,
 }
@@ -129,8 +137,16 @@ pub struct SolveAnswer {
     pub status: String,
     /// The method that was used.
     pub method: String,
-    /// Relative distance to the bound; 0 exactly when optimal.
+    /// Relative distance to the bound of the prices; 0 exactly when they prove the optimum.
     pub gap: f64,
+    /// `branch_and_bound`, where an optimum is proven by a search and not by prices alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub proof: Option<String>,
+    /// What became of each constraint, by name; only where there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub constraints: Option<Vec<ConstraintReport>>,
     /// Time to solve, in milliseconds.
     pub solve_ms: f64,
     /// The proof, when asked for.
@@ -165,14 +181,30 @@ pub struct UnmatchedRequest {
 /// Prices u of requests and v of drivers: u ≤ unmatched cost, v ≥ 0, and u − v ≤ cost for every
 /// pair. Then Σu − Σv is a lower bound of any assignment's cost, and equals it when optimal. These
 /// are the least v, which are unique: what one more identical driver would save.
+///
+/// Under constraints the multipliers m of those that count a pair add to its cost, and the bound is
+/// Σu − Σv − Σ m·b: b is `max` where m ≥ 0, else `min` less the shortfall.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Certificate {
-    /// Σu − Σv.
+    /// The lower bound.
     pub dual_bound_s: f64,
     /// u, one for each request.
     pub request_prices: Vec<RequestPrice>,
     /// v, where it is not 0.
     pub driver_prices: Vec<DriverPrice>,
+    /// m, one for each constraint; only where there are any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub multipliers: Vec<Multiplier>,
+}
+
+/// The multiplier of a constraint.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Multiplier {
+    /// The constraint.
+    pub name: String,
+    /// Its multiplier.
+    pub multiplier_s: f64,
 }
 
 /// The price of a request.
@@ -203,6 +235,10 @@ impl SolveAnswer {
             status: facts.map_or("empty", |facts| facts.status.name()).into(),
             method: facts.map_or("auto", |facts| facts.method.name()).into(),
             gap: facts.map_or(0.0, |facts| facts.gap),
+            proof: facts
+                .filter(|facts| facts.proof == Proof::BranchAndBound)
+                .map(|facts| facts.proof.name().into()),
+            constraints: ConstraintReport::all(&decision.constraints),
             solve_ms: (solve_time.as_secs_f64() * 1e6).round() / 1e3,
             assignments: decision
                 .assignments
