@@ -25,7 +25,7 @@ const PASSES: usize = 2;
 const BIDS_PER_NODE: usize = 8;
 
 /// Bids of an [`auction`] for each near node of the side, at most.
-const AUCTION_BIDS_PER_NODE: usize = 100;
+const AUCTION_BIDS_PER_NODE: usize = 30;
 
 /// First choices of a node that are compared to see what separates them.
 const CHOICES_COMPARED: usize = 4;

@@ -8,6 +8,7 @@
 mod bid;
 mod choices;
 mod incumbent;
+mod phase;
 mod run;
 mod search;
 mod side;

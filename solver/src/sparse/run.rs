@@ -27,6 +27,9 @@ const CONTENDED_SHARE: usize = 20;
 /// And so have searches that look at every edge this many times.
 const CONTENDED_WORK: usize = 1;
 
+/// Searches one by one look at every edge this many times before phases are tried.
+const WORK_A_SPELL: usize = 4;
+
 /// An auction raises prices by this many quarters of the usual step between a node's choices: by
 /// more where bidding left many unmatched, as prices there have far to go. Measured on balanced
 /// windows: half of the wide raise takes 20–40 % more instructions, half more makes little
@@ -181,8 +184,11 @@ fn from_prices<W: Weight>(
     Some(())
 }
 
-/// Makes near nodes whole one by one, until that has taken more than `work` units. Returns those
-/// that are left, or nothing when the search has to end.
+/// Makes near nodes whole, until that has taken more than `work` units. Returns those that are left,
+/// or nothing when the search has to end.
+///
+/// One by one, unless searches look at every edge again and again and phases take less for each
+/// node.
 fn augment<W: Weight>(
     near: &mut Side<W>,
     far: &mut Side<W>,
@@ -191,16 +197,28 @@ fn augment<W: Weight>(
     meter: &mut Meter<'_>,
 ) -> Option<Vec<u32>> {
     let mut search = Search::new(far.len());
-    let mut done = 0;
-    for &node in &open {
-        if search.work > work {
-            break;
+    let spell = near.edges() * WORK_A_SPELL;
+    while !open.is_empty() && search.work <= work {
+        let (start, mut done) = (search.work, 0);
+        let end = start.saturating_add(spell).min(work);
+        for &node in &open {
+            if search.work > end {
+                break;
+            }
+            if search.augment(near, far, node, meter) {
+                return None;
+            }
+            done += 1;
         }
-        if search.augment(near, far, node, meter) {
-            return None;
+        open.drain(..done);
+        let each = (search.work - start) / done.max(1);
+        while !open.is_empty() && search.work <= work {
+            let (start, count) = (search.work, open.len());
+            open = search.augment_many(near, far, open, meter)?;
+            if (search.work - start) / (count - open.len()).max(1) > each {
+                break;
+            }
         }
-        done += 1;
     }
-    open.drain(..done);
     Some(open)
 }

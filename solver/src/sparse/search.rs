@@ -71,9 +71,32 @@ impl<W: Weight> Search<W> {
         root: u32,
         meter: &mut Meter<'_>,
     ) -> bool {
+        let over = self.settle(near, far, &[root], meter);
+        if !over {
+            self.move_prices(near, far, &[root]);
+            self.flip_path(near, far, root);
+        }
+        self.clear();
+        over
+    }
+
+    /// Settles far nodes up to the nearest terminal of any of the roots. True when the search had to
+    /// end first.
+    pub(super) fn settle(
+        &mut self,
+        near: &mut Side<W>,
+        far: &Side<W>,
+        roots: &[u32],
+        meter: &mut Meter<'_>,
+    ) -> bool {
         self.best = W::INFINITE;
-        self.scan(near, far, root, W::ZERO);
-        let mut over = false;
+        for &root in roots {
+            let units = self.scan(near, far, root, W::ZERO);
+            self.work += units;
+            if meter.search_is_over_after(units) {
+                return true;
+            }
+        }
         while let Some(Reverse(entry)) = self.heap.pop() {
             let (distance, node) = W::of_entry(entry);
             if distance >= self.best {
@@ -87,16 +110,10 @@ impl<W: Weight> Search<W> {
             let units = self.scan(near, far, mate, distance) + NODE_UNITS;
             self.work += units;
             if meter.search_is_over_after(units) {
-                over = true;
-                break;
+                return true;
             }
         }
-        if !over {
-            self.move_prices(near, far, root);
-            self.flip_path(near, far, root);
-        }
-        self.clear();
-        over
+        false
     }
 
     /// Looks at the edges of a near node at a distance from the root, as far as they can be of use.
@@ -138,8 +155,11 @@ impl<W: Weight> Search<W> {
         looked_at
     }
 
-    fn move_prices(&self, near: &mut Side<W>, far: &mut Side<W>, root: u32) {
-        near.price[root as usize] -= self.best;
+    /// Moves prices by the distance of the terminal, so that the paths to it become tight.
+    pub(super) fn move_prices(&self, near: &mut Side<W>, far: &mut Side<W>, roots: &[u32]) {
+        for &root in roots {
+            near.price[root as usize] -= self.best;
+        }
         for &node in &self.settled {
             let move_by = self.best - self.distance[node as usize];
             far.price[node as usize] += move_by;
@@ -164,7 +184,7 @@ impl<W: Weight> Search<W> {
         }
     }
 
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         for node in self.reached.drain(..) {
             self.distance[node as usize] = W::INFINITE;
         }
