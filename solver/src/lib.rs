@@ -32,8 +32,8 @@ mod budget;
 mod certificate;
 mod closing;
 mod components;
-mod explain;
 mod constraints;
+mod explain;
 mod graph;
 mod greedy;
 mod hungarian;
@@ -47,11 +47,11 @@ mod sparse;
 
 pub use budget::Budget;
 pub use certificate::CertificateError;
-pub use explain::{ExplainError, Explainer, Explanation, Move, Swap};
 pub use constraints::{
     Constraint, ConstraintAnswer, ConstraintError, Constraints, MAX_CONSTRAINTS, MAX_NAME_BYTES,
     Proof,
 };
+pub use explain::{ExplainError, Explainer, Explanation, Move, Swap};
 pub use graph::{Graph, GraphError, MAX_COUNT, MAX_MAGNITUDE};
 pub use greedy::{greedy_edge, greedy_oldest};
 pub use hungarian::MAX_DENSE_CELLS;

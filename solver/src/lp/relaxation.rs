@@ -12,7 +12,6 @@ use super::master::{self, Reach};
 use super::problem::{Column, Incumbent, Problem, Rows};
 use crate::Graph;
 use crate::budget::Deadline;
-use crate::components::Components;
 use crate::sparse;
 
 /// Most rounds of one node. What has not settled by then is branched on as it is.
@@ -200,7 +199,7 @@ fn cheapest(graph: &Graph, warm: Option<&[i64]>, deadline: &Deadline) -> Option<
             vec![0; graph.drivers()],
         ));
     }
-    let outcome = sparse::solve(graph, &Components::of(graph), warm, deadline);
+    let (_, outcome) = sparse::solve(graph, warm, deadline);
     Some((
         outcome.driver_of,
         outcome.request_prices?,
