@@ -76,7 +76,7 @@ pub(crate) fn check_graph(bytes: &[u8]) -> usize {
         .count()
 }
 
-/// Every method answers, its proof holds, and the exact ones agree.
+/// Every method answers, its proof holds, and those that say optimal agree.
 fn check_solves(graph: &Graph, polls: u64) {
     let solved = |options: &Options<'_>| -> Solution {
         let solution = solve(graph, options).unwrap_or_else(|error| panic!("{error}"));
@@ -93,7 +93,9 @@ fn check_solves(graph: &Graph, polls: u64) {
         let other = solved(&options);
         assert!(best.objective <= other.objective);
         assert!(other.dual_bound <= best.objective);
-        if method != Method::GreedyEdge {
+        // Greedy proves nothing, and the linear program computes in floats: a gap is then told.
+        let proves = !matches!(method, Method::GreedyEdge | Method::Lp);
+        if proves || other.status != Status::Feasible {
             assert_eq!(other.objective, best.objective, "{method}");
         }
     }
