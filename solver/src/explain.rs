@@ -18,7 +18,9 @@
 //! that one moves on, and so on, until one takes the driver r gives up, or a free one, or goes
 //! without. A driver given up may also serve someone who has none, or let others move.
 //!
-//! All sums are formed in `i128`, like those of the certificate.
+//! Reduced costs are formed in `i128`, like the sums of the certificate, and lengths saturate: one
+//! that does is no part of a shortest chain, since no swap costs more than the graph's own bound on
+//! sums.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -109,6 +111,11 @@ pub struct Explainer<'a> {
     columns: Columns,
     /// The request of each driver, or [`NONE`].
     request_of: Vec<u32>,
+    /// For each request the cheapest way to give up its driver without asking anybody: a free driver,
+    /// or [`NONE`] for going without; and how much dearer that is.
+    way_out: Vec<(u64, u32)>,
+    /// All requests that have a driver, the cheapest way out first.
+    by_way_out: Vec<u32>,
 }
 
 /// No request, or no driver.
@@ -116,14 +123,14 @@ const NONE: u32 = u32::MAX;
 
 /// Where a step of a chain leads: the length from there to the request, then the number of moves,
 /// so that of equally cheap chains the shortest is told.
-type Reach = (i128, u32);
+type Reach = (u64, u32);
 
 /// Further than any chain.
-const UNREACHED: Reach = (i128::MAX, u32::MAX);
+const UNREACHED: Reach = (u64::MAX, u32::MAX);
 
 impl<'a> Explainer<'a> {
-    /// Checks that the solution is an optimum of the graph and lists the requests of each driver.
-    /// O(R + D + E) time and memory.
+    /// Checks that the solution is an optimum of the graph, lists the requests of each driver and
+    /// sorts requests by how easily they give theirs up. O(D + E + R log R) time, O(R + D + E) memory.
     ///
     /// # Errors
     /// [`ExplainError::NotOptimal`], or [`ExplainError::Certificate`] when the solution does not
@@ -140,12 +147,24 @@ impl<'a> Explainer<'a> {
                 request_of[*driver as usize] = request;
             }
         }
-        Ok(Self {
+        let mut explainer = Self {
             graph,
             solution,
             columns: Columns::of(graph),
             request_of,
-        })
+            way_out: Vec::new(),
+            by_way_out: (0..graph.requests() as u32)
+                .filter(|&request| solution.driver_of[request as usize].is_some())
+                .collect(),
+        };
+        let requests = 0..graph.requests();
+        explainer.way_out = requests
+            .map(|request| explainer.way_out_of(request))
+            .collect();
+        let way_out = &explainer.way_out;
+        let dearer = |&request: &u32| (way_out[request as usize].0, request);
+        explainer.by_way_out.sort_unstable_by_key(dearer);
+        Ok(explainer)
     }
 
     /// Explains one request: one search for all its candidates, O(E + R log R) at worst, and
@@ -189,18 +208,30 @@ impl<'a> Explainer<'a> {
         })
     }
 
-    fn request_price(&self, request: usize) -> i128 {
-        self.solution.request_prices[request].into()
-    }
-
-    fn driver_price(&self, driver: u32) -> i128 {
-        self.solution.driver_prices[driver as usize].into()
-    }
-
     /// The reduced cost of an edge, ≥ 0.
-    fn slack(&self, request: usize, driver: u32, cost: i64) -> i128 {
-        i128::from(cost) + self.driver_price(driver) - self.request_price(request)
+    fn slack(&self, request: usize, driver: u32, cost: i64) -> u64 {
+        let price = i128::from(self.solution.request_prices[request]);
+        let driver_price = i128::from(self.solution.driver_prices[driver as usize]);
+        saturated(i128::from(cost) + driver_price - price)
     }
+
+    /// The price of a driver, ≥ 0.
+    fn driver_price(&self, driver: u32) -> u64 {
+        saturated(self.solution.driver_prices[driver as usize].into())
+    }
+
+    fn way_out_of(&self, request: usize) -> (u64, u32) {
+        let row = self.graph.row(request);
+        let free = row.filter(|&(driver, _)| self.request_of[driver as usize] == NONE);
+        let free = free.map(|(driver, cost)| (self.slack(request, driver, cost), driver));
+        let unmatched_cost = i128::from(self.graph.unmatched_cost(request));
+        let dearer = unmatched_cost - i128::from(self.solution.request_prices[request]);
+        free.fold((saturated(dearer), NONE), Ord::min)
+    }
+}
+
+fn saturated(length: i128) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
 }
 
 /// The shortest chains that end where a request gives up what it has.
@@ -216,6 +247,8 @@ struct Search<'e> {
     /// Past "nobody": the request that gives up its driver, or that gets one after all.
     after_nobody: u32,
     heap: BinaryHeap<Reverse<(Reach, u32)>>,
+    /// No chain that is asked for is longer.
+    longest: u64,
 }
 
 impl<'e> Search<'e> {
@@ -229,25 +262,28 @@ impl<'e> Search<'e> {
             to: vec![NONE; requests],
             after_nobody: NONE,
             heap: BinaryHeap::new(),
+            longest: 0,
         };
-        let mut wanted = vec![false; requests + 1];
-        for (driver, _) in explainer.graph.row(request) {
-            wanted[search.node_of(driver)] = true;
-        }
-        let mut missing = wanted.iter().filter(|&&wanted| wanted).count();
-        search.reach[request] = (0, 0);
-        search.heap.push(Reverse(((0, 0), request as u32)));
+        let row = explainer.graph.row(request);
+        let mut wanted: Vec<usize> = row.map(|(driver, _)| search.node_of(driver)).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let bounds = wanted.iter().map(|&node| search.at_most(node));
+        search.longest = bounds.max().unwrap_or(0);
+        let mut missing = wanted.len();
+        search.improve(request, (0, 0));
         while missing > 0
             && let Some(Reverse((reach, node))) = search.heap.pop()
         {
-            if reach > search.reach[node as usize] {
+            let node = node as usize;
+            if reach > search.reach[node] {
                 continue;
             }
-            missing -= usize::from(wanted[node as usize]);
-            if node as usize == requests {
+            missing -= usize::from(wanted.binary_search(&node).is_ok());
+            if node == requests {
                 search.settle_nobody(reach);
             } else {
-                search.settle_request(node as usize, reach);
+                search.settle_request(node, reach);
             }
         }
         search
@@ -265,58 +301,69 @@ impl<'e> Search<'e> {
         }
     }
 
+    /// A length that the chain from a node does not exceed: straight to the driver that the request
+    /// gives up, or the way out while that driver is left idle.
+    fn at_most(&self, node: usize) -> u64 {
+        let explainer = self.explainer;
+        let given_up = explainer.solution.driver_of[self.request];
+        let idle = given_up.map_or(0, |driver| explainer.driver_price(driver));
+        if node == self.nobody() {
+            return idle;
+        }
+        let straight = given_up.and_then(|driver| {
+            let cost = explainer.graph.cost(node, driver)?;
+            Some(explainer.slack(node, driver, cost))
+        });
+        let out = explainer.way_out[node].0.saturating_add(idle);
+        straight.map_or(out, |straight| straight.min(out))
+    }
+
     /// Everyone who could take the driver of `request`; or nobody could, and it is left idle. A
     /// request without a driver is reached when somebody else goes without or a free driver is
     /// taken.
     fn settle_request(&mut self, request: usize, (length, moves): Reach) {
-        let price = match self.explainer.solution.driver_of[request] {
+        let explainer = self.explainer;
+        let price = match explainer.solution.driver_of[request] {
             Some(driver) => {
-                self.offer(driver, (length, moves + 1));
-                self.explainer.driver_price(driver)
+                for (other, cost) in explainer.columns.of_driver(driver) {
+                    let slack = explainer.slack(other as usize, driver, cost);
+                    let reach = (length.saturating_add(slack), moves + 1);
+                    if self.improve(other as usize, reach) {
+                        self.to[other as usize] = driver;
+                    }
+                }
+                explainer.driver_price(driver)
             }
             None => 0,
         };
-        let reach = (length + price, moves);
-        if reach < self.reach[self.nobody()] {
-            let nobody = self.nobody();
-            self.reach[nobody] = reach;
+        if self.improve(self.nobody(), (length.saturating_add(price), moves)) {
             self.after_nobody = request as u32;
-            self.heap.push(Reverse((reach, nobody as u32)));
         }
     }
 
-    /// Everyone who could take a free driver, or go without.
+    /// Everyone's way out, the cheapest first.
     fn settle_nobody(&mut self, (length, moves): Reach) {
         let explainer = self.explainer;
-        for (driver, &request) in (0_u32..).zip(&explainer.request_of) {
-            if request == NONE {
-                self.offer(driver, (length, moves + 1));
+        for &request in &explainer.by_way_out {
+            let (dearer, driver) = explainer.way_out[request as usize];
+            let length = length.saturating_add(dearer);
+            if length > self.longest {
+                break;
             }
-        }
-        for (request, driver) in explainer.solution.driver_of.iter().enumerate() {
-            if driver.is_some() {
-                let unmatched_cost = i128::from(explainer.graph.unmatched_cost(request));
-                let dearer = unmatched_cost - explainer.request_price(request);
-                self.improve(request, NONE, (length + dearer, moves + 1));
+            if self.improve(request as usize, (length, moves + 1)) {
+                self.to[request as usize] = driver;
             }
         }
     }
 
-    /// Lets every request with an edge to `driver` move to it.
-    fn offer(&mut self, driver: u32, (length, moves): Reach) {
-        let explainer = self.explainer;
-        for (request, cost) in explainer.columns.of_driver(driver) {
-            let slack = explainer.slack(request as usize, driver, cost);
-            self.improve(request as usize, driver, (length + slack, moves));
+    /// Notes a shorter chain from a node; false when it is none.
+    fn improve(&mut self, node: usize, reach: Reach) -> bool {
+        let shorter = reach < self.reach[node] && reach.0 <= self.longest;
+        if shorter {
+            self.reach[node] = reach;
+            self.heap.push(Reverse((reach, node as u32)));
         }
-    }
-
-    fn improve(&mut self, request: usize, to: u32, reach: Reach) {
-        if reach < self.reach[request] {
-            self.reach[request] = reach;
-            self.to[request] = to;
-            self.heap.push(Reverse((reach, request as u32)));
-        }
+        shorter
     }
 
     /// What giving `driver` to the request does.
@@ -355,7 +402,7 @@ impl<'e> Search<'e> {
             cost,
             held_by: (held_by != NONE).then_some(held_by),
             // A cycle of at most R + D + 1 edges: within the graph's own bound on sums.
-            swap_cost: (at_least + self.reach[start].0) as i64,
+            swap_cost: at_least.saturating_add(self.reach[start].0) as i64,
             at_least: at_least as i64,
             moves,
             left_idle,
