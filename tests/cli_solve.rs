@@ -20,7 +20,7 @@ use random_graphs::geometric::Geometric;
 use serde_json::{Value, json};
 use worlds::by_hand::{driver, request, window};
 
-const EXACT: [&str; 3] = ["auto", "sparse", "hungarian"];
+const EXACT: [&str; 4] = ["auto", "sparse", "hungarian", "lp"];
 
 fn solve(file: &str, more: &[&str]) -> Ran {
     run([&["solve", file], more].concat())
@@ -471,4 +471,43 @@ fn a_budget_ends_a_hard_solve_with_a_valid_answer_and_a_true_bound() {
     assert_eq!(status == "optimal", gap_abs == 0);
     let threads = solved(&file, &["--threads", "1"]);
     assert_eq!(number(&threads, "objective"), least);
+}
+
+#[test]
+fn constraints_of_a_window_are_kept_and_told() {
+    let edge = |request: &str, driver: &str, eta_s: i64| json!({"request_id": request, "driver_id": driver, "eta_s": eta_s});
+    let body = json!({
+        "requests": [{"id": "r1"}, {"id": "r2"}],
+        "drivers": [{"id": "a"}, {"id": "b"}],
+        "edges": [edge("r1", "a", 60), edge("r2", "b", 50)],
+        "constraints": [{"name": "airport", "max": 1}, {"name": "van", "drivers": ["a"], "min": 2}],
+    });
+    let desk = Desk::new();
+    let file = desk.file("w.json", body.to_string());
+    for method in ["auto", "sparse", "hungarian", "lp"] {
+        let answer = solved(&file, &["--method", method]);
+        assert_eq!(
+            answer["assignments"][0]["driver_id"],
+            json!("a"),
+            "{answer}"
+        );
+        assert_eq!(answer["method"], json!("lp"));
+        assert_eq!(answer["proof"], json!("branch_and_bound"));
+        assert_eq!(answer["constraints"][1]["shortfall"], json!(1));
+        assert_eq!(answer["unmatched"][0]["reason"], json!("constraint"));
+    }
+    let human = solve(&file, &[]).done().stdout;
+    assert!(
+        human.contains("constraint airport: 1 of at most 1"),
+        "{human}"
+    );
+    assert!(
+        human.contains("constraint van: 1, at least 2 (1 short)"),
+        "{human}"
+    );
+
+    let mut bad = body;
+    bad["constraints"][0]["requests"] = json!(["x"]);
+    let refused = solve(&desk.file("bad.json", bad.to_string()), &[]);
+    refused.refused(&["constraints[0].requests[0]"]);
 }

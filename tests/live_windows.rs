@@ -12,7 +12,7 @@ use std::{
 };
 
 use kheya::{
-    decision::{Batch, DecisionError, Phase, WindowSnapshot},
+    decision::{Batch, DecisionError, Phase, SideConstraint, WindowSnapshot},
     domain::{DriverId, NodeId, Place, RegionId, RequestId, WindowId, WindowSeq},
     http::{OwnWindowCall, OwnWindowError},
     leadership::LeaseTimes,
@@ -392,4 +392,127 @@ async fn callers_of_one_own_window_at_once_get_the_same_bytes_and_only_claimed_p
         .filter(|event| event.kind == EventType::Assigned);
     assert_eq!(claimed.count(), told, "every claim was told");
     node.finish(Duration::from_secs(1)).await;
+}
+
+fn side(name: &str, max: Option<u32>, min: Option<u32>) -> SideConstraint {
+    SideConstraint {
+        name: name.into(),
+        drivers: None,
+        requests: None,
+        max,
+        min,
+        standing: 0,
+    }
+}
+
+/// A window of six riders under a cap, a floor over a driver who is not there, and its answer.
+async fn constrained_window(decider: impl Decider + 'static) -> serde_json::Value {
+    let (store, region) = (store(), RegionId::new("dhaka").unwrap());
+    let node = node(&store, decider);
+    let now = SystemClock.now().ms();
+    let pings = (0..8).map(|n| Ping::at(DriverId::new(&format!("d{n}")).unwrap(), place(n), now));
+    let pings = Pings {
+        pings: pings.collect(),
+    };
+    store.ping(&region, pings).await.unwrap();
+    let requests = (0..6).map(|n| draft(&format!("r{n}"), n)).collect();
+    let ids = |prefix: &str, numbers: &[usize]| -> Vec<String> {
+        numbers.iter().map(|n| format!("{prefix}{n}")).collect()
+    };
+    let capped = ids("r", &[3, 1, 2, 0]);
+    let call = OwnWindowCall {
+        constraints: vec![
+            SideConstraint {
+                requests: Some(
+                    capped
+                        .iter()
+                        .map(|id| RequestId::new(id).unwrap())
+                        .collect(),
+                ),
+                ..side("cap", Some(2), None)
+            },
+            SideConstraint {
+                drivers: Some(
+                    ids("d", &[7, 99])
+                        .iter()
+                        .map(|id| DriverId::new(id).unwrap())
+                        .collect(),
+                ),
+                ..side("floor", None, Some(2))
+            },
+        ],
+        ..own_call("w", "body", requests)
+    };
+    let answer = node.solve_own_window(&region, call.clone()).await.unwrap();
+    let strange = OwnWindowCall {
+        window_id: WindowId::new("x").unwrap(),
+        constraints: vec![SideConstraint {
+            requests: Some(vec![RequestId::new("stranger").unwrap()]),
+            ..side("cap", Some(2), None)
+        }],
+        ..call
+    };
+    let refused = node.solve_own_window(&region, strange).await.unwrap_err();
+    assert!(
+        matches!(&refused, OwnWindowError::Invalid(errors) if errors[0].path == "constraints[0].requests[0]"),
+        "{refused:?}"
+    );
+    node.finish(Duration::from_secs(1)).await;
+    serde_json::from_str(&answer).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_own_window_keeps_its_constraints() {
+    let answer = constrained_window(StraightLineDecider).await;
+    assert_eq!(answer["source"], "own", "{answer}");
+    let [cap, floor] = [&answer["constraints"][0], &answer["constraints"][1]];
+    assert_eq!((&cap["name"], &cap["count"]), (&"cap".into(), &2.into()));
+    // d7 serves, and d99 is not there: one short
+    assert_eq!(
+        (&floor["count"], &floor["shortfall"]),
+        (&1.into(), &1.into()),
+        "{answer}"
+    );
+    let pairs = answer["assignments"].as_array().unwrap();
+    assert_eq!(pairs.len(), 4, "{answer}");
+    assert!(pairs.iter().any(|pair| pair["driver_id"] == "d7"));
+    let unmatched = answer["unmatched"].as_array().unwrap();
+    assert!(
+        unmatched.iter().all(|left| left["reason"] == "constraint"),
+        "{answer}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_greedy_rule_keeps_the_caps_of_an_own_window() {
+    struct Fails;
+
+    impl Decider for Fails {
+        fn decide(
+            &self,
+            _: &WindowSnapshot,
+            _: Method,
+            _: Duration,
+            _: &mut dyn FnMut(Phase),
+        ) -> Result<Batch, DecisionError> {
+            Err(kheya_solver::GraphError::Rows.into())
+        }
+    }
+
+    let answer = constrained_window(Fails).await;
+    assert_eq!(answer["source"], "fallback", "{answer}");
+    let [cap, floor] = [&answer["constraints"][0], &answer["constraints"][1]];
+    assert_eq!(cap["count"], 2, "{answer}");
+    // floors are not aimed at, but told
+    assert_eq!(
+        (&floor["count"], &floor["shortfall"]),
+        (&0.into(), &2.into()),
+        "{answer}"
+    );
+    let unmatched = answer["unmatched"].as_array().unwrap();
+    assert_eq!(unmatched.len(), 2, "{answer}");
+    assert!(
+        unmatched.iter().all(|left| left["reason"] == "constraint"),
+        "{answer}"
+    );
 }

@@ -140,6 +140,7 @@ fn without_constraints(
     }
     let (components, outcome) = match method {
         Method::Sparse | Method::Auto => sparse::solve(graph, options.warm_start, deadline),
+        // what cannot be interrupted is not begun late
         Method::Hungarian | Method::Lp if deadline.search_is_over() => {
             (Components::of(graph), Outcome::nothing(graph))
         }

@@ -233,6 +233,9 @@ fn words(reason: Reason, config: &RegionConfig) -> String {
         Reason::NotWorthIt => {
             "every car in reach counts for at least as much as leaving the rider without one".into()
         }
+        Reason::Constraint => {
+            "a side constraint that is full counts its pair with a free car".into()
+        }
         Reason::Budget => "the time for deciding was over before the rider's turn".into(),
         Reason::Outbid => "the cars in reach are worth more to others".into(),
         Reason::ClaimLost => "its car was claimed by somebody else meanwhile".into(),

@@ -138,3 +138,95 @@ async fn wrong_bodies_get_the_code_that_tells_what_is_wrong() {
         ["budget_ms"]
     );
 }
+
+#[tokio::test]
+async fn constraints_are_kept_proven_and_told() {
+    let service = Service::new();
+    let edge = |request: &str, driver: &str, eta_s: i64| json!({"request_id": request, "driver_id": driver, "eta_s": eta_s});
+    let mut body = json!({
+        "requests": [{"id": "r1"}, {"id": "r2"}, {"id": "r3"}],
+        "drivers": [{"id": "a"}, {"id": "b"}, {"id": "c"}],
+        "edges": [edge("r1", "a", 60), edge("r2", "b", 50), edge("r3", "c", 70), edge("r3", "b", 90)],
+        "constraints": [
+            {"name": "airport", "requests": ["r1", "r2"], "max": 1},
+            {"name": "van", "drivers": ["b"], "requests": ["r3"], "min": 2},
+        ],
+    });
+    let answer = service
+        .post("/v1/solve?certificate=true", body.clone())
+        .await
+        .ok();
+    let pairs: Vec<_> = answer["assignments"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|pair| {
+            (
+                pair["request_id"].as_str().unwrap(),
+                pair["driver_id"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(pairs, [("r1", "a"), ("r3", "b")], "{answer}");
+    assert_eq!(
+        (&answer["status"], &answer["method"]),
+        (&json!("optimal"), &json!("lp"))
+    );
+    assert_eq!(answer["unmatched"][0]["reason"], "outbid");
+    let [airport, van] = [&answer["constraints"][0], &answer["constraints"][1]];
+    assert_eq!((&airport["count"], &airport["max"]), (&json!(1), &json!(1)));
+    assert_eq!(
+        (&van["count"], &van["min"], &van["shortfall"]),
+        (&json!(1), &json!(2), &json!(1))
+    );
+    assert!(airport.get("shortfall").is_none());
+
+    // the published prices and multipliers prove the cost: by hand, from the answer alone
+    let proof = &answer["certificate"];
+    let named = |list: &str, key: &str, id: &str, value: &str| {
+        let entries = proof[list].as_array().unwrap().iter();
+        let mut entries = entries.filter(|entry| entry[key] == id);
+        entries
+            .next()
+            .map_or(0.0, |entry| entry[value].as_f64().unwrap())
+    };
+    let u = |id: &str| named("request_prices", "request_id", id, "price_s");
+    let v = |id: &str| named("driver_prices", "driver_id", id, "price_s");
+    let m = |name: &str| named("multipliers", "name", name, "multiplier_s");
+    for (request, driver, eta_s, shift) in [
+        ("r1", "a", 60.0, m("airport")),
+        ("r2", "b", 50.0, m("airport")),
+        ("r3", "c", 70.0, 0.0),
+        ("r3", "b", 90.0, m("van")),
+    ] {
+        assert!(u(request) - v(driver) <= eta_s + shift + 1e-9);
+    }
+    assert!(m("airport") >= 0.0 && m("van") <= 0.0);
+    let bound = u("r1") + u("r2") + u("r3") - v("a") - v("b") - v("c") - m("airport") - m("van");
+    assert!(
+        (bound - answer["total_cost_s"].as_f64().unwrap()).abs() < 1e-9,
+        "{answer}"
+    );
+    assert_eq!(proof["dual_bound_s"], answer["total_cost_s"]);
+
+    body["constraints"] = json!([{"name": "cap", "max": 0}]);
+    let none = service.post("/v1/solve", body.clone()).await.ok();
+    assert_eq!(none["unmatched"][2]["reason"], "constraint");
+    body["constraints"] =
+        json!([{"name": "cap", "drivers": ["a", "x"], "requests": ["y"], "max": 1}]);
+    let unknown = service.post("/v1/solve", body.clone()).await;
+    unknown.is_problem(422, "invalid");
+    assert_eq!(
+        unknown.paths(),
+        ["constraints[0].drivers[1]", "constraints[0].requests[0]"]
+    );
+    body["constraints"] = json!([{"name": "cap"}, {"name": "cap", "max": 1}]);
+    let unbounded = service.post("/v1/solve", body.clone()).await;
+    assert_eq!(unbounded.paths(), ["constraints[0]", "constraints[1].name"]);
+    body["constraints"] = json!([{"max": "many"}]);
+    let shapeless = service.post("/v1/solve", body).await;
+    assert_eq!(
+        shapeless.paths(),
+        ["constraints[0].name", "constraints[0].max"]
+    );
+}

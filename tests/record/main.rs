@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod city;
 #[cfg(test)]
+mod constrained;
+#[cfg(test)]
 mod deciding;
 #[cfg(test)]
 mod frozen;
