@@ -156,7 +156,8 @@ fn what_is_said_of_constraints_cannot_be_bent() {
         for (word, change) in [
             (
                 "count",
-                &(|d| d.constraints[0].count += 1) as &dyn Fn(&mut WindowDecision),
+                &(|d: &mut WindowDecision| d.constraints[0].count += 1)
+                    as &dyn Fn(&mut WindowDecision),
             ),
             ("shortfall", &|d| d.constraints[2].shortfall -= 1),
             ("constraints", &|d| d.constraints.clear()),

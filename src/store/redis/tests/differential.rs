@@ -50,6 +50,16 @@ struct Twins<'a> {
     seen: Seen,
 }
 
+/// Says where a difference was found.
+impl Drop for Twins<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let (region, steps) = (self.pure.id(), self.seen.steps);
+            eprintln!("in region {region} (its number is the seed) after {steps} steps");
+        }
+    }
+}
+
 const STORE_ID: &str = "the server's";
 
 impl<'a> Twins<'a> {
