@@ -219,7 +219,7 @@ fn recommended_scenario(
         format!("max_pickup_eta_s={}", recommended.max_pickup_eta_s),
         format!("age_weight={}", recommended.age_weight),
     ];
-    let config = set_config(&plan.config, window, &settings, &[])?;
+    let config = set_config(&plan.config, window, &[], &settings, &[])?;
     let drawn;
     let fleet = match plan.fleets.first() {
         Some(TuneFleet::Recorded(fleet)) => fleet,
@@ -263,7 +263,7 @@ fn plan(args: &TuneArgs, base: &RegionConfig, fleets: Vec<TuneFleet>) -> Result<
             _ => true,
         })
         .collect();
-    let config = set_config(base, None, &args.settings, &fixed)?;
+    let config = set_config(base, None, &[], &args.settings, &fixed)?;
     let refused = |error: PlanError| Failure::input(&error);
     let or_own = |values: &[f64], own: f64| {
         if values.is_empty() {

@@ -10,7 +10,7 @@ use kheya_solver::Method;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CoolDown, DriverSnapshot, Held, PendingRequest, Presence, RequestSnapshot, SnapshotEdge,
+    CoolDown, DriverSnapshot, Foresight, Held, PendingRequest, Presence, RequestSnapshot, SnapshotEdge,
     SnapshotError, TripEnd, WindowSnapshot,
 };
 use crate::{
@@ -83,6 +83,8 @@ struct WindowFile {
     drivers: Vec<DriverEntry>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     edges: Option<Vec<SnapshotEdge>>,
+    #[serde(default, skip_serializing_if = "Foresight::is_empty")]
+    ahead: Foresight,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     eta: Option<EtaEntry>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -206,6 +208,7 @@ pub fn read_window(text: &[u8]) -> Result<(WindowSnapshot, SolveOptions), Window
         drivers,
         file.edges,
     )
+    .and_then(|snapshot| snapshot.with_foresight(file.ahead))
     .map_err(WindowFileError::Snapshot)?;
     Ok((snapshot, options))
 }
@@ -254,6 +257,7 @@ impl From<&WindowSnapshot> for WindowFile {
                 .map(|driver| DriverEntry::from(&**driver))
                 .collect(),
             edges: snapshot.edges().map(<[_]>::to_vec),
+            ahead: snapshot.foresight().clone(),
             eta: None,
             method: None,
             budget_ms: None,

@@ -6,7 +6,7 @@
 //! and gains follow from them; every reason is the first that applies. Of a repair: that it keeps
 //! what was not lost, that nobody gets a driver that was, and the same of its pairs and reasons.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kheya_solver::Status;
 
@@ -35,7 +35,8 @@ pub(super) fn check_cut(
     let decision = &window.decision;
     let rows = rows(window, decision)?;
     check_pairs(&rows, &exact.table)?;
-    check_reasons(window, &rows, &exact.table, |_| Reason::Budget)?;
+    let free = BTreeMap::new();
+    check_reasons(window, &rows, &exact.table, &free, |_| Reason::Budget)?;
     check_sums(&rows, &exact.table, decision, &exact.decision)?;
     let optimum = &exact.decision;
     let Some(best) = optimum
@@ -97,7 +98,13 @@ pub(super) fn check_repair(
             Reason::Budget
         }
     };
-    check_reasons(window, &rows, &batch.table, cut)?;
+    // what looking ahead left waiting waits on
+    let before = window.decision.unmatched.iter();
+    let held: BTreeMap<&RequestId, Reason> = before
+        .filter(|left| window.decision.ahead.is_some() && !lost.contains(&left.request_id))
+        .map(|left| (&left.request_id, left.reason))
+        .collect();
+    check_reasons(window, &rows, &batch.table, &held, cut)?;
     check_sums(&rows, &batch.table, repaired, &batch.decision)?;
     if repaired.solve != window.decision.solve {
         return Err("the solver's account is not that of the decision".into());
@@ -263,11 +270,13 @@ fn check_pairs(rows: &[Row<'_>], table: &CandidateTable) -> Result<(), String> {
     Ok(())
 }
 
-/// Every reason is the first that applies; `otherwise` where there was a pair worth taking.
+/// Every reason is the first that applies; `otherwise` where there was a pair worth taking. Those
+/// of `held` are as they were.
 fn check_reasons(
     window: &RecordedWindow,
     rows: &[Row<'_>],
     table: &CandidateTable,
+    held: &BTreeMap<&RequestId, Reason>,
     otherwise: impl Fn(&RequestId) -> Reason,
 ) -> Result<(), String> {
     for (row, (pending, said)) in window.snapshot.requests().iter().zip(rows).enumerate() {
@@ -278,6 +287,7 @@ fn check_reasons(
             .iter()
             .any(|c| c.cost < table.unmatched_cost(row));
         let expected = match table.reason(row) {
+            _ if held.contains_key(id) => held[id],
             Some(reason) => reason.into(),
             None if worth => otherwise(id),
             None => Reason::NotWorthIt,

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     decision::{
-        Assignment, Excluded, Exclusion, SolveFacts, Unmatched, WindowDecision, WindowSnapshot,
+        AheadFacts, Assignment, Excluded, Exclusion, SolveFacts, Unmatched, WindowDecision,
+        WindowSnapshot,
     },
     domain::CostMs,
 };
@@ -25,6 +26,8 @@ pub(super) struct DecisionLine {
     objective: CostMs,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     solve: Option<SolveLine>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ahead: Option<AheadFacts>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -67,6 +70,7 @@ impl DecisionLine {
             edges: decision.edges,
             objective: decision.objective,
             solve: decision.solve.as_ref().map(SolveLine::tell),
+            ahead: decision.ahead.clone(),
         }
     }
 
@@ -99,6 +103,7 @@ impl DecisionLine {
             edges: self.edges,
             objective: self.objective,
             solve: self.solve.map(SolveLine::read).transpose()?,
+            ahead: self.ahead,
         })
     }
 }

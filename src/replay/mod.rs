@@ -13,6 +13,7 @@ mod output;
 mod policy;
 mod report;
 mod scenario;
+mod trip_end;
 mod world;
 
 pub use behaviour::{Acceptance, Behaviour, BehaviourError, Patience};
@@ -23,4 +24,5 @@ pub use output::{OutputError, write_outputs, write_tune_outputs};
 pub use policy::{Policy, UnknownPolicy};
 pub use report::{ReplayReport, human};
 pub use scenario::{Scenario, ScenarioDriver, ScenarioTrip};
+pub use trip_end::{TripEndError, BadTripEndError};
 pub use world::run;

@@ -15,13 +15,14 @@ use std::{
 
 use kheya_solver::{Method, Options};
 
-use super::{Outcome, Policy, Run, Scenario, WindowGains, WindowRow};
+use super::{Outcome, Policy, Run, Scenario, ScenarioTrip, WindowGains, WindowRow};
 use crate::{
     decision::{
-        CoolDown, DecisionError, DriverSnapshot, PendingRequest, Phase, WindowDecision,
-        WindowSnapshot, decide_batch, decide_edge_first, decide_oldest_first,
+        self, CoolDown, DecisionError, DemandSource, DriverSnapshot, Foresight, Held, MAX_PHANTOMS,
+        PendingRequest, Phantom, Phase, Reason, TripEnd, WindowDecision, WindowSnapshot,
+        decide_batch, decide_edge_first, decide_oldest_first, phantoms_of,
     },
-    domain::{DurationMs, UnixMs},
+    domain::{DurationMs, Place, UnixMs},
     eta::StraightLine,
 };
 
@@ -56,9 +57,20 @@ struct World<'a> {
     free: Vec<bool>,
     /// Drivers that will be free, by (instant, index).
     releases: BinaryHeap<Reverse<(UnixMs, u32)>>,
+    /// What each driver drives for, while it is not free.
+    drives: Vec<Option<Driving>>,
     ended: u64,
     /// Requests that expired at closes that left nobody to decide, since the last window.
     expired_between: u32,
+}
+
+/// A driver on the way to a rider or with one.
+#[derive(Clone, Copy)]
+struct Driving {
+    free_at: UnixMs,
+    dropoff: Place,
+    /// What the time until it is free is taken for, over what it is.
+    error: f64,
 }
 
 #[derive(Clone, Copy)]
@@ -70,6 +82,8 @@ struct Waiting {
     gives_up_at: Option<UnixMs>,
     /// Offers that drivers declined.
     declined: u32,
+    /// When a window first planned it.
+    planned_since: Option<UnixMs>,
 }
 
 /// What became of an offer.
@@ -78,6 +92,37 @@ enum Answer {
     Declined,
     /// The driver took it and the rider, seeing the ETA, did not.
     Cancelled,
+}
+
+impl Driving {
+    /// Where and when the trip ends, as it is known at `now`: renewed at every window, with an error
+    /// on what is left of it.
+    fn announced(&self, now: UnixMs) -> TripEnd {
+        let left_s = (self.free_at - now).as_seconds().max(0.0);
+        TripEnd {
+            place: self.dropoff,
+            at_ms: now + DurationMs::from_seconds(left_s * self.error),
+        }
+    }
+}
+
+/// The trips asked for so far.
+struct Asked<'a>(&'a [ScenarioTrip]);
+
+impl DemandSource for Asked<'_> {
+    fn expected(&self, now: UnixMs, horizon: DurationMs) -> Vec<Phantom> {
+        let Self(trips) = self;
+        let from = now - horizon;
+        let recent = trips.partition_point(|trip| trip.request.requested_at_ms <= from);
+        let recent = &trips[recent.max(trips.len().saturating_sub(MAX_PHANTOMS))..];
+        let phantom = |trip: &ScenarioTrip| {
+            trip.request.pickup.map(|pickup| Phantom {
+                at_ms: trip.request.requested_at_ms,
+                pickup,
+            })
+        };
+        recent.iter().filter_map(phantom).collect()
+    }
 }
 
 impl<'a> World<'a> {
@@ -107,6 +152,7 @@ impl<'a> World<'a> {
                 ],
                 windows: Vec::new(),
                 declined: 0,
+                planned: Vec::new(),
                 solve_times: Vec::new(),
             },
             next: 0,
@@ -118,6 +164,7 @@ impl<'a> World<'a> {
                 .collect(),
             free: vec![false; scenario.drivers.len()],
             releases,
+            drives: vec![None; scenario.drivers.len()],
             ended: 0,
             expired_between: 0,
         }
@@ -259,6 +306,7 @@ impl<'a> World<'a> {
                 had_candidate: false,
                 gives_up_at: wait.map(|wait| request.requested_at_ms + wait),
                 declined: 0,
+                planned_since: None,
             });
             self.next += 1;
         }
@@ -300,6 +348,7 @@ impl<'a> World<'a> {
         {
             self.releases.pop();
             self.free[driver as usize] = true;
+            self.drives[driver as usize] = None;
             released.push(driver);
         }
         released.sort_unstable();
@@ -338,12 +387,64 @@ impl<'a> World<'a> {
         WindowSnapshot::from_ordered(now, config, seed, requests.collect(), drivers.collect())
     }
 
+    /// All pending requests with the free `drivers` to choose from, those who will be free soon, and
+    /// what was asked for lately: nothing that a live region would not know.
+    fn snapshot_ahead(&self, now: UnixMs, free: &[u32]) -> WindowSnapshot {
+        let config = &self.scenario.config;
+        let horizon = config.plan_ahead_ms.max(config.demand_ahead_ms);
+        let mut drivers: Vec<(u32, Arc<DriverSnapshot>)> = free
+            .iter()
+            .map(|&driver| (driver, self.drivers[driver as usize].clone()))
+            .collect();
+        for &Reverse((_, driver)) in &self.releases {
+            let Some(end) = self.drives[driver as usize].map(|drives| drives.announced(now)) else {
+                continue;
+            };
+            let works = self.scenario.drivers[driver as usize].to;
+            if end.at_ms - now <= horizon && works.is_none_or(|to| end.at_ms <= to) {
+                let mut told = DriverSnapshot::clone(&self.drivers[driver as usize]);
+                told.position = None;
+                told.held = Held::OnTrip;
+                told.trip_end = Some(end);
+                drivers.push((driver, Arc::new(told)));
+            }
+        }
+        drivers.sort_unstable_by_key(|&(driver, _)| driver);
+        let requests = self.pending.iter().map(|waiting| PendingRequest {
+            request: self.scenario.trips[waiting.trip as usize].request.clone(),
+            left_over: waiting.left_over,
+        });
+        let waiting = self.pending.iter().filter_map(|waiting| {
+            waiting.planned_since.map(|since| decision::Waiting {
+                request_id: self.scenario.trips[waiting.trip as usize].request.id.clone(),
+                planned_since_ms: Some(since),
+                deadline_ms: None,
+            })
+        });
+        let asked = Asked(&self.scenario.trips[..self.next]);
+        let phantoms = phantoms_of(&asked, config, now);
+        let drivers = drivers.into_iter().map(|(_, driver)| driver).collect();
+        WindowSnapshot::from_ordered(
+            now,
+            config.clone(),
+            self.scenario.seed,
+            requests.collect(),
+            drivers,
+        )
+        .foreseeing(Foresight::new(phantoms, waiting.collect()))
+    }
+
     fn decide_window(
         &mut self,
         close: UnixMs,
     ) -> Result<(WindowDecision, Vec<u32>), DecisionError> {
         let drivers = self.free_drivers(close);
-        let snapshot = self.snapshot(close, 0, &drivers);
+        let looks_ahead = self.run.policy == Policy::Batch && self.scenario.config.looks_ahead();
+        let snapshot = if looks_ahead {
+            self.snapshot_ahead(close, &drivers)
+        } else {
+            self.snapshot(close, 0, &drivers)
+        };
         let decision = match self.run.policy {
             Policy::Greedy | Policy::GreedyNow => decide_oldest_first(&snapshot, &self.eta),
             Policy::GreedyEdge => decide_edge_first(&snapshot, &self.eta),
@@ -357,7 +458,7 @@ impl<'a> World<'a> {
                 let batch = decide_batch(&snapshot, &self.eta, &options, |phase| {
                     let now = Instant::now();
                     if phase == Phase::Solve {
-                        solve = now - started;
+                        solve += now - started;
                     }
                     started = now;
                 })?;
@@ -379,7 +480,8 @@ impl<'a> World<'a> {
             assigned: decision.assignments.len() as u32,
             expired: std::mem::take(&mut self.expired_between),
             total_eta_s: decision.total_eta_s(),
-            gains: decision.solve.as_ref().map(|facts| WindowGains {
+            planned: decision.planned().count() as u32,
+            gains: decision.gains().map(|facts| WindowGains {
                 vs_greedy_edge: facts.gain_vs_greedy_edge,
                 vs_greedy: facts.gain_vs_greedy,
                 status: facts.status,
@@ -430,6 +532,10 @@ impl<'a> World<'a> {
             if let Some(left) = unmatched.next_if(|left| left.request_id == trip.request.id) {
                 waiting.had_candidate |= left.reason.had_candidate();
                 waiting.left_over = waiting.left_over.saturating_add(1);
+                if left.reason == Reason::Planned && waiting.planned_since.is_none() {
+                    waiting.planned_since = Some(now);
+                    self.run.planned.push((waiting.trip, now));
+                }
             }
             self.pending[kept] = waiting;
             kept += 1;
@@ -487,6 +593,15 @@ impl<'a> World<'a> {
         snapshot.idle_since_ms = Some(free_at);
         self.drivers[driver as usize] = Arc::new(snapshot);
         self.free[driver as usize] = false;
+        self.drives[driver as usize] = Some(Driving {
+            free_at,
+            dropoff: trip.dropoff.place(),
+            error: self.scenario.trip_end_error.of(
+                self.scenario.seed,
+                trip.request.id.as_str(),
+                self.drivers[driver as usize].id.as_str(),
+            ),
+        });
         self.releases.push(Reverse((free_at, driver)));
     }
 }
