@@ -249,6 +249,16 @@ impl RegionConfig {
         self.plan_ahead_ms > DurationMs::ZERO || self.demand_ahead_ms > DurationMs::ZERO
     }
 
+    /// The same without looking ahead.
+    #[must_use]
+    pub fn alone(&self) -> Self {
+        Self(RegionValues {
+            plan_ahead_ms: DurationMs::ZERO,
+            demand_ahead_ms: DurationMs::ZERO,
+            ..self.0.clone()
+        })
+    }
+
     /// Every setting by its name, those too that are not written where they are the default.
     pub fn settings(&self) -> Map<String, Value> {
         fields(&self.0)

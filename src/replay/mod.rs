@@ -4,6 +4,7 @@ pub mod input;
 pub mod page;
 pub mod tune;
 
+mod ahead;
 mod behaviour;
 pub(crate) mod draw;
 mod fleet;
@@ -16,6 +17,7 @@ mod scenario;
 mod trip_end;
 mod world;
 
+pub use ahead::AheadKpis;
 pub use behaviour::{Acceptance, Behaviour, BehaviourError, Patience};
 pub use fleet::sample_fleet;
 pub use kpis::{Gain, Kpis, SolveTimes, Spread, quantile};

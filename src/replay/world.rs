@@ -15,14 +15,17 @@ use std::{
 
 use kheya_solver::{Method, Options};
 
-use super::{Outcome, Policy, Run, Scenario, ScenarioTrip, WindowGains, WindowRow};
+use super::{
+    Outcome, Policy, Run, Scenario, WindowGains, WindowRow,
+    ahead::{Asked, Driving, on_trip},
+};
 use crate::{
     decision::{
-        self, CoolDown, DecisionError, DemandSource, DriverSnapshot, Foresight, Held, MAX_PHANTOMS,
-        PendingRequest, Phantom, Phase, Reason, TripEnd, WindowDecision, WindowSnapshot,
-        decide_batch, decide_edge_first, decide_oldest_first, phantoms_of,
+        self, CoolDown, DecisionError, DriverSnapshot, Foresight, PendingRequest, Phase, Reason,
+        WindowDecision, WindowSnapshot, decide_batch, decide_edge_first, decide_oldest_first,
+        phantoms_of,
     },
-    domain::{DurationMs, Place, UnixMs},
+    domain::{DurationMs, UnixMs},
     eta::StraightLine,
 };
 
@@ -64,15 +67,6 @@ struct World<'a> {
     expired_between: u32,
 }
 
-/// A driver on the way to a rider or with one.
-#[derive(Clone, Copy)]
-struct Driving {
-    free_at: UnixMs,
-    dropoff: Place,
-    /// What the time until it is free is taken for, over what it is.
-    error: f64,
-}
-
 #[derive(Clone, Copy)]
 struct Waiting {
     trip: u32,
@@ -92,37 +86,6 @@ enum Answer {
     Declined,
     /// The driver took it and the rider, seeing the ETA, did not.
     Cancelled,
-}
-
-impl Driving {
-    /// Where and when the trip ends, as it is known at `now`: renewed at every window, with an error
-    /// on what is left of it.
-    fn announced(&self, now: UnixMs) -> TripEnd {
-        let left_s = (self.free_at - now).as_seconds().max(0.0);
-        TripEnd {
-            place: self.dropoff,
-            at_ms: now + DurationMs::from_seconds(left_s * self.error),
-        }
-    }
-}
-
-/// The trips asked for so far.
-struct Asked<'a>(&'a [ScenarioTrip]);
-
-impl DemandSource for Asked<'_> {
-    fn expected(&self, now: UnixMs, horizon: DurationMs) -> Vec<Phantom> {
-        let Self(trips) = self;
-        let from = now - horizon;
-        let recent = trips.partition_point(|trip| trip.request.requested_at_ms <= from);
-        let recent = &trips[recent.max(trips.len().saturating_sub(MAX_PHANTOMS))..];
-        let phantom = |trip: &ScenarioTrip| {
-            trip.request.pickup.map(|pickup| Phantom {
-                at_ms: trip.request.requested_at_ms,
-                pickup,
-            })
-        };
-        recent.iter().filter_map(phantom).collect()
-    }
 }
 
 impl<'a> World<'a> {
@@ -402,11 +365,7 @@ impl<'a> World<'a> {
             };
             let works = self.scenario.drivers[driver as usize].to;
             if end.at_ms - now <= horizon && works.is_none_or(|to| end.at_ms <= to) {
-                let mut told = DriverSnapshot::clone(&self.drivers[driver as usize]);
-                told.position = None;
-                told.held = Held::OnTrip;
-                told.trip_end = Some(end);
-                drivers.push((driver, Arc::new(told)));
+                drivers.push((driver, on_trip(&self.drivers[driver as usize], end)));
             }
         }
         drivers.sort_unstable_by_key(|&(driver, _)| driver);
@@ -593,15 +552,9 @@ impl<'a> World<'a> {
         snapshot.idle_since_ms = Some(free_at);
         self.drivers[driver as usize] = Arc::new(snapshot);
         self.free[driver as usize] = false;
-        self.drives[driver as usize] = Some(Driving {
-            free_at,
-            dropoff: trip.dropoff.place(),
-            error: self.scenario.trip_end_error.of(
-                self.scenario.seed,
-                trip.request.id.as_str(),
-                self.drivers[driver as usize].id.as_str(),
-            ),
-        });
+        let (error, seed) = (self.scenario.trip_end_error, self.scenario.seed);
+        let told = &self.drivers[driver as usize];
+        self.drives[driver as usize] = Some(Driving::new(error, seed, trip, told, free_at));
         self.releases.push(Reverse((free_at, driver)));
     }
 }

@@ -140,14 +140,26 @@ pub struct RecentPickups {
 }
 
 impl RecentPickups {
-    /// Remembers a request's pickup.
-    pub fn see(&mut self, request: &RequestId, at: UnixMs, pickup: Position) {
-        if self.seen.insert(request.clone()) {
+    /// Remembers a request's pickup; says whether it is new.
+    pub fn see(&mut self, request: &RequestId, at: UnixMs, pickup: Position) -> bool {
+        let new = self.seen.insert(request.clone());
+        if new {
             self.by_time.insert((at, request.clone()), pickup);
         }
         while self.by_time.len() > MAX_PHANTOMS {
             self.forget_oldest();
         }
+        new
+    }
+
+    /// Number of remembered pickups.
+    pub fn len(&self) -> usize {
+        self.by_time.len()
+    }
+
+    /// Whether none is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.by_time.is_empty()
     }
 
     /// Forgets what was asked for at or before `at`.
@@ -161,17 +173,6 @@ impl RecentPickups {
         }
     }
 
-    /// The remembered pickups, oldest first.
-    pub fn iter(&self) -> impl Iterator<Item = (&RequestId, Phantom)> {
-        self.by_time.iter().map(|((at_ms, request), pickup)| {
-            let phantom = Phantom {
-                at_ms: *at_ms,
-                pickup: *pickup,
-            };
-            (request, phantom)
-        })
-    }
-
     fn forget_oldest(&mut self) {
         if let Some(((_, request), _)) = self.by_time.pop_first() {
             self.seen.remove(&request);
@@ -182,7 +183,10 @@ impl RecentPickups {
 impl DemandSource for RecentPickups {
     fn expected(&self, now: UnixMs, horizon: DurationMs) -> Vec<Phantom> {
         let from = now - horizon;
-        let recent = self.iter().map(|(_, phantom)| phantom);
+        let recent = self.by_time.iter().map(|((at_ms, _), pickup)| Phantom {
+            at_ms: *at_ms,
+            pickup: *pickup,
+        });
         recent
             .filter(|phantom| phantom.at_ms > from && phantom.at_ms <= now)
             .collect()
