@@ -125,9 +125,7 @@ impl Deadline {
                 let end = now.checked_add(duration);
                 Running::until(now, end, requests, edges)
             }
-            Some(&Limit::Until(end)) => {
-                Running::until(Instant::now(), Some(end), requests, edges)
-            }
+            Some(&Limit::Until(end)) => Running::until(Instant::now(), Some(end), requests, edges),
         };
         Self {
             limit,

@@ -176,13 +176,13 @@ impl<'a> AheadSearch<'a> {
                 }
                 buffer.clone()
             });
-        let of_phantoms = phantoms
-            .par_iter()
-            .with_min_len(ROWS_A_THREAD)
-            .map_init(<(Vec<_>, Vec<_>)>::default, |(free, soon), phantom| {
+        let of_phantoms = phantoms.par_iter().with_min_len(ROWS_A_THREAD).map_init(
+            <(Vec<_>, Vec<_>)>::default,
+            |(free, soon), phantom| {
                 self.cars_of(phantom, free, soon);
                 free.clone()
-            });
+            },
+        );
         let rows: Vec<Vec<Neighbour>> = of_requests.chain(of_phantoms).collect();
         let pickups = requests
             .iter()

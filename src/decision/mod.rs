@@ -17,7 +17,9 @@ pub use ahead::{
 };
 pub use batch::{Batch, DecisionError, Phase, decide_alone, decide_batch};
 pub use greedy::{decide_edge_first, decide_oldest_first};
-pub use outcome::{AheadFacts, Assignment, Excluded, Exclusion, Reason, SolveFacts, Unmatched, WindowDecision};
+pub use outcome::{
+    AheadFacts, Assignment, Excluded, Exclusion, Reason, SolveFacts, Unmatched, WindowDecision,
+};
 pub use repair::{Repaired, repair};
 pub use snapshot::{
     CoolDown, DriverSnapshot, Held, MAX_CLIENT_SECONDS, PendingRequest, Presence, RequestSnapshot,

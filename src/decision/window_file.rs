@@ -10,8 +10,8 @@ use kheya_solver::Method;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CoolDown, DriverSnapshot, Foresight, Held, PendingRequest, Presence, RequestSnapshot, SnapshotEdge,
-    SnapshotError, TripEnd, WindowSnapshot,
+    CoolDown, DriverSnapshot, Foresight, Held, PendingRequest, Presence, RequestSnapshot,
+    SnapshotEdge, SnapshotError, TripEnd, WindowSnapshot,
 };
 use crate::{
     config::{FieldError, RegionConfig},

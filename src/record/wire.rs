@@ -181,10 +181,7 @@ impl WindowLine {
             drivers,
             gone_drivers,
             edges: snapshot.edges().map(<[_]>::to_vec),
-            ahead: AheadLine::tell(
-                snapshot.foresight(),
-                before.map(WindowSnapshot::foresight),
-            ),
+            ahead: AheadLine::tell(snapshot.foresight(), before.map(WindowSnapshot::foresight)),
             decision: DecisionLine::tell(&decision, &snapshot),
             claim_lost,
             repaired: repaired.map(|repaired| DecisionLine::tell(&repaired, &snapshot)),

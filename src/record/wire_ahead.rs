@@ -63,9 +63,65 @@ fn added(now: &[Phantom], kept: &[Phantom]) -> Option<Vec<Phantom>> {
     let mut kept = kept.iter().peekable();
     let mut new = Vec::new();
     for phantom in now {
-        if kept.next_if(|k| k.order(phantom) == Ordering::Equal).is_none() {
+        if kept
+            .next_if(|k| k.order(phantom) == Ordering::Equal)
+            .is_none()
+        {
             new.push(*phantom);
         }
     }
     kept.next().is_none().then_some(new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        domain::{Place, RequestId},
+        supply::Position,
+    };
+
+    fn phantom(at: i64, lat: f64) -> Phantom {
+        Phantom {
+            at_ms: UnixMs::new(at),
+            pickup: Position::new(Place::new(lat, 90.0).unwrap()),
+        }
+    }
+
+    /// Windows one after the other, each told against the one before.
+    #[test]
+    fn what_was_told_reads_back_and_what_stays_is_not_told_again() {
+        let waiting = vec![Waiting {
+            request_id: RequestId::new("r").unwrap(),
+            planned_since_ms: Some(UnixMs::new(3)),
+            deadline_ms: None,
+        }];
+        let windows = [
+            Foresight::new(
+                vec![phantom(1, 2.0), phantom(2, 1.0), phantom(2, 1.0)],
+                vec![],
+            ),
+            // the oldest goes, two come, one of them between those that stay
+            Foresight::new(
+                [2, 2, 2, 5].map(|at| phantom(at, 1.0)).to_vec(),
+                waiting.clone(),
+            ),
+            Foresight::default(),
+            Foresight::new(vec![phantom(2, 1.0)], vec![]),
+            Foresight::new(vec![phantom(2, 9.0), phantom(7, 1.0)], vec![]),
+            Foresight::new(vec![], waiting),
+        ];
+        let told_again = [3, 2, 0, 1, 2, 0];
+        let mut before: Option<Foresight> = None;
+        for (window, new) in windows.into_iter().zip(told_again) {
+            let line = AheadLine::tell(&window, before.as_ref());
+            let text = serde_json::to_string(&line).unwrap();
+            let line: Option<AheadLine> = serde_json::from_str(&text).unwrap();
+            let phantoms = line.as_ref().map_or(0, |line| line.phantoms.len());
+            assert_eq!(phantoms, new, "{text}");
+            let read = line.map_or_else(Foresight::default, |line| line.read(before.as_ref()));
+            assert_eq!(read, window);
+            before = Some(window);
+        }
+    }
 }

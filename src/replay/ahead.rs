@@ -101,12 +101,13 @@ impl AheadKpis {
         if run.policy != Policy::Batch || !config.looks_ahead() {
             return None;
         }
-        let waits = run.planned.iter().filter_map(|&(trip, since)| {
-            match run.outcomes.get(trip as usize) {
-                Some(Outcome::Assigned { at, .. }) => Some((*at - since).as_seconds()),
-                _ => None,
-            }
-        });
+        let waits =
+            run.planned
+                .iter()
+                .filter_map(|&(trip, since)| match run.outcomes.get(trip as usize) {
+                    Some(Outcome::Assigned { at, .. }) => Some((*at - since).as_seconds()),
+                    _ => None,
+                });
         let waits: Vec<f64> = waits.collect();
         Some(Self {
             plan_ahead_ms: config.plan_ahead_ms.get(),

@@ -26,5 +26,5 @@ pub use output::{OutputError, write_outputs, write_tune_outputs};
 pub use policy::{Policy, UnknownPolicy};
 pub use report::{ReplayReport, human};
 pub use scenario::{Scenario, ScenarioDriver, ScenarioTrip};
-pub use trip_end::{TripEndError, BadTripEndError};
+pub use trip_end::{BadTripEndError, TripEndError};
 pub use world::run;

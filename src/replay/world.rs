@@ -375,7 +375,10 @@ impl<'a> World<'a> {
         });
         let waiting = self.pending.iter().filter_map(|waiting| {
             waiting.planned_since.map(|since| decision::Waiting {
-                request_id: self.scenario.trips[waiting.trip as usize].request.id.clone(),
+                request_id: self.scenario.trips[waiting.trip as usize]
+                    .request
+                    .id
+                    .clone(),
                 planned_since_ms: Some(since),
                 deadline_ms: None,
             })

@@ -13,10 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     config::RegionValues,
-    decision::{
-        Foresight, MAX_PHANTOMS, RecentPickups, Waiting, WindowDecision,
-        phantoms_of,
-    },
+    decision::{Foresight, MAX_PHANTOMS, RecentPickups, Waiting, WindowDecision, phantoms_of},
     domain::{DurationMs, Place, RegionId, RequestId, UnixMs, WindowSeq},
     protocol::{SnapshotRequest, rules::KEPT_DECISIONS},
     store::Store,
@@ -108,7 +105,12 @@ impl WindowAhead {
             let at_ms = request.requested_at_ms;
             let pickup = request.draft.pickup;
             let new = at_ms > from && config.demand_ahead_ms > DurationMs::ZERO;
-            if new && self.memory.pickups.see(&request.draft.id, at_ms, pickup.into()) {
+            if new
+                && self
+                    .memory
+                    .pickups
+                    .see(&request.draft.id, at_ms, pickup.into())
+            {
                 self.note.pickups.push(Asked {
                     request_id: request.draft.id.clone(),
                     at_ms,
@@ -142,7 +144,9 @@ impl WindowAhead {
         for request in decision.planned() {
             self.memory.planned.entry(request.clone()).or_insert(now);
         }
-        self.memory.planned.retain(|request, _| still_waits(request));
+        self.memory
+            .planned
+            .retain(|request, _| still_waits(request));
         let planned = self.memory.planned.iter();
         self.note.planned = planned
             .map(|(request_id, since_ms)| PlannedSince {
@@ -245,7 +249,12 @@ mod tests {
         assert_eq!(memory.planned.get(&id), Some(&UnixMs::new(5)));
         let expected = memory.pickups.expected(UnixMs::new(6), DurationMs::new(2));
         assert_eq!(expected[0].pickup.place(), pickup);
-        assert!(memory.pickups.expected(UnixMs::new(6), DurationMs::new(1)).is_empty());
+        assert!(
+            memory
+                .pickups
+                .expected(UnixMs::new(6), DurationMs::new(1))
+                .is_empty()
+        );
         let plain: Noted = serde_json::from_str(r#"{"assignments":[]}"#).unwrap();
         assert!(plain.ahead.is_none());
     }

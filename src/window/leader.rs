@@ -206,8 +206,7 @@ async fn decide_window(
     if config.looks_ahead() {
         let (store, region) = (&*context.store, &context.region);
         let since = read.now_ms - config.demand_ahead_ms;
-        let mut recalled =
-            WindowAhead::recall(store, region, &context.ahead, seq, since).await;
+        let mut recalled = WindowAhead::recall(store, region, &context.ahead, seq, since).await;
         foresight = recalled.foresight(&config, &read.requests, read.now_ms);
         ahead = Some(recalled);
     }

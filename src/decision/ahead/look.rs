@@ -107,7 +107,9 @@ fn own_choices(snapshot: &WindowSnapshot, alone: &Batch) -> Vec<Choice> {
         // both lists stand in the snapshot's order
         let pair = assigned.next_if(|pair| pair.request_id == *id);
         let candidate = pair.and_then(|pair| {
-            let driver = drivers.binary_search_by(|d| d.id.cmp(&pair.driver_id)).ok()?;
+            let driver = drivers
+                .binary_search_by(|d| d.id.cmp(&pair.driver_id))
+                .ok()?;
             table.find(row, driver as u32).copied()
         });
         let left = unmatched.next_if(|left| left.request_id == *id);
@@ -137,7 +139,11 @@ impl WiderGraph {
         settled: &[bool],
     ) -> Result<Self, DecisionError> {
         let mut taken = vec![false; snapshot.drivers().len()];
-        for choice in own.iter().zip(settled).filter_map(|(choice, &s)| s.then_some(choice)) {
+        for choice in own
+            .iter()
+            .zip(settled)
+            .filter_map(|(choice, &s)| s.then_some(choice))
+        {
             if let Ok(candidate) = choice {
                 taken[candidate.driver as usize] = true;
             }

@@ -1,6 +1,5 @@
 //! The settings of the region that was replayed.
 
-
 use super::{
     charts::{Column, Table},
     markup::{Element, of_text},
