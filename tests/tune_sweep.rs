@@ -14,7 +14,7 @@ use kheya::{
     config::RegionConfig,
     domain::{DurationMs, Place, RequestId, UnixMs},
     replay::{
-        Behaviour, Policy,
+        Behaviour, Policy, TripEndError,
         input::{Demand, Trip},
         tune::{Axis, Rules, Sweep, TuneFleet, TunePlan, TuneReport, Verdict},
     },
@@ -57,6 +57,9 @@ fn plan(windows_ms: &[i64], drivers: u32, seeds: u64) -> TunePlan {
         windows: axis(&windows),
         max_pickup_eta_s: axis(&[900.0]),
         age_weight: axis(&[0.0]),
+        plan_ahead: axis(&[DurationMs::ZERO]),
+        demand_ahead: axis(&[DurationMs::ZERO]),
+        trip_end_error: TripEndError::default(),
         config,
         fleets: vec![TuneFleet::Sampled(drivers)],
         seeds: (1..=seeds).collect(),

@@ -30,6 +30,7 @@ pub struct Budget(Limit);
 #[derive(Clone)]
 enum Limit {
     Wall(Duration),
+    Until(Instant),
     Asked(Arc<dyn Fn() -> bool + Send + Sync>),
 }
 
@@ -37,6 +38,18 @@ impl Budget {
     /// A wall-clock budget, counted from the entry to [`solve`](crate::solve).
     pub fn wall(duration: Duration) -> Self {
         Self(Limit::Wall(duration))
+    }
+
+    /// The same budget, counted from now on by the clock: for several solves that share it.
+    #[must_use]
+    pub fn running(&self) -> Self {
+        match self.0 {
+            // a budget past the end of the clock is no budget, as ever
+            Limit::Wall(duration) => Instant::now()
+                .checked_add(duration)
+                .map_or_else(|| self.clone(), |end| Self(Limit::Until(end))),
+            Limit::Until(_) | Limit::Asked(_) => self.clone(),
+        }
     }
 
     /// A budget that is over once `is_over` says so. It ends the search; the closing pass, linear
@@ -60,6 +73,7 @@ impl fmt::Debug for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Limit::Wall(duration) => f.debug_tuple("Budget::wall").field(duration).finish(),
+            Limit::Until(end) => f.debug_tuple("Budget::running").field(end).finish(),
             Limit::Asked(_) => f.write_str("Budget::from_fn"),
         }
     }
@@ -82,6 +96,24 @@ enum Running {
     Asked(Arc<dyn Fn() -> bool + Send + Sync>),
 }
 
+impl Running {
+    /// Until `end`, less what the closing pass of a graph of this size takes. A budget past the end
+    /// of the clock is no budget.
+    fn until(now: Instant, end: Option<Instant>, requests: usize, edges: usize) -> Self {
+        let Some(end) = end else {
+            return Self::Never;
+        };
+        let left = end.saturating_duration_since(now);
+        let closing = edges as u64 * CLOSING_NS_PER_EDGE + requests as u64 * CLOSING_NS_PER_REQUEST;
+        let closing = Duration::from_nanos(closing);
+        Self::Wall {
+            search_end: now + left.saturating_sub(closing.min(left / 2)),
+            end,
+            closing_end: OnceLock::new(),
+        }
+    }
+}
+
 impl Deadline {
     /// Starts the budget now, for a graph of this size.
     pub(crate) fn start(budget: Option<&Budget>, requests: usize, edges: usize) -> Self {
@@ -89,20 +121,11 @@ impl Deadline {
             None => Running::Never,
             Some(Limit::Asked(is_over)) => Running::Asked(Arc::clone(is_over)),
             Some(&Limit::Wall(duration)) => {
-                let closing =
-                    edges as u64 * CLOSING_NS_PER_EDGE + requests as u64 * CLOSING_NS_PER_REQUEST;
-                let closing = Duration::from_nanos(closing);
                 let now = Instant::now();
-                match now.checked_add(duration) {
-                    // A budget past the end of the clock is no budget.
-                    None => Running::Never,
-                    Some(end) => Running::Wall {
-                        search_end: now + duration.saturating_sub(closing.min(duration / 2)),
-                        end,
-                        closing_end: OnceLock::new(),
-                    },
-                }
+                let end = now.checked_add(duration);
+                Running::until(now, end, requests, edges)
             }
+            Some(&Limit::Until(end)) => Running::until(Instant::now(), Some(end), requests, edges),
         };
         Self {
             limit,

@@ -15,13 +15,23 @@ pub fn pair_cost(
     eta_s: f64,
     now: UnixMs,
 ) -> CostMs {
-    let refusal = 1.0 - driver.acceptance_rate.unwrap_or(1.0);
     let idle_s = driver
         .idle_since_ms
         .map_or(0.0, |since| (now - since).as_seconds().max(0.0));
     CostMs::from_seconds(
-        eta_s + refusal * config.redispatch_s - config.idle_weight * idle_s.min(config.idle_cap_s),
+        with_refusal(config, driver, eta_s) - config.idle_weight * idle_s.min(config.idle_cap_s),
     )
+}
+
+/// The same for a driver who is not free yet, `eta_s` counted until it reaches the rider: whoever
+/// drives is not idle, whatever was told of it before its trip.
+pub fn planned_cost(config: &RegionValues, driver: &DriverSnapshot, eta_s: f64) -> CostMs {
+    CostMs::from_seconds(with_refusal(config, driver, eta_s))
+}
+
+fn with_refusal(config: &RegionValues, driver: &DriverSnapshot, eta_s: f64) -> f64 {
+    let refusal = 1.0 - driver.acceptance_rate.unwrap_or(1.0);
+    eta_s + refusal * config.redispatch_s
 }
 
 /// Cost of leaving `request` unmatched: `max_pickup_eta_s + redispatch_s + age_weight × age_s`, the

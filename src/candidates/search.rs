@@ -331,7 +331,7 @@ pub(crate) fn is_cooling(request: &RequestSnapshot, driver: &DriverSnapshot, now
 }
 
 /// Keeps the `most` nearest, ties by index (drivers stand in id order).
-fn keep_nearest(found: &mut Vec<Neighbour>, most: usize) {
+pub(super) fn keep_nearest(found: &mut Vec<Neighbour>, most: usize) {
     if found.len() > most {
         found.select_nth_unstable_by(most - 1, |a, b| {
             a.haversine

@@ -171,11 +171,23 @@ pub(super) fn read_input(
     })
 }
 
-/// `base` with a window and `--set`; a value outside its rails is an error here, since a replay is
-/// asked for exactly what it says. `fixed` are settings that have a flag of their own.
+/// A duration of the region with a flag of its own.
+pub(super) struct OwnFlag {
+    /// The setting.
+    pub(super) name: &'static str,
+    /// The flag.
+    pub(super) flag: &'static str,
+    /// What was asked for.
+    pub(super) value: Option<DurationMs>,
+}
+
+/// `base` with a window, durations that have flags, and `--set`; a value outside its rails is an
+/// error here, since a replay is asked for exactly what it says. `fixed` are settings that have a
+/// flag of their own.
 pub(super) fn set_config(
     base: &RegionConfig,
     window: Option<DurationMs>,
+    flags: &[OwnFlag],
     settings: &[String],
     fixed: &[(&str, &str)],
 ) -> Result<RegionConfig, Failure> {
@@ -186,9 +198,16 @@ pub(super) fn set_config(
     let mut patch = Map::new();
     patch.insert("window_ms".into(), window_ms.into());
     patch.insert("budget_ms".into(), budget_ms.into());
+    for own in flags {
+        if let Some(value) = own.value {
+            patch.insert(own.name.into(), value.get().into());
+        }
+    }
     for setting in settings {
         let (name, value) = name_value("--set", setting)?;
-        if let Some((_, flag)) = fixed.iter().find(|(own, _)| *own == name) {
+        let flagged = flags.iter().map(|own| (own.name, own.flag));
+        let mut fixed = fixed.iter().copied().chain(flagged);
+        if let Some((_, flag)) = fixed.find(|(own, _)| *own == name) {
             return Err(Failure::Input(format!("--set {name}: use {flag}")));
         }
         let value: Value = serde_json::from_str(&value)
@@ -204,10 +223,15 @@ pub(super) fn set_config(
         Some(clamp) if clamp.path == "window_ms" => Err(Failure::Input(format!(
             "--window {window}ms: a window is 500ms to 30s long"
         ))),
-        Some(clamp) => Err(Failure::Input(format!(
-            "--set {}={}: outside its limits, the nearest is {}",
-            clamp.path, clamp.asked, clamp.used
-        ))),
+        Some(clamp) => {
+            let own = flags.iter().find(|own| own.name == clamp.path);
+            let asked = own.map_or_else(
+                || format!("--set {}={}", clamp.path, clamp.asked),
+                |own| format!("{} {}ms", own.flag, clamp.asked),
+            );
+            let detail = format!("outside its limits, the nearest is {}", clamp.used);
+            Err(Failure::Input(format!("{asked}: {detail}")))
+        }
     }
 }
 

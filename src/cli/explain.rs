@@ -14,7 +14,7 @@ use crate::{
     config::RegionConfig,
     decision::{
         ExplainRequestError, ExplainedCandidate, ExplainedMove, Reason, RequestExplanation,
-        SolveOptions, decide_batch, explain_request,
+        SolveOptions, decide_alone, explain_request,
     },
     domain::CostMs,
     eta::StraightLine,
@@ -41,18 +41,31 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<(), Failure> {
     };
     let eta = StraightLine::of(snapshot.config());
     let options = to_the_end(&asked);
-    let batch = decide_batch(&snapshot, &eta, &options, |_| ()).map_err(|error| refused(&error))?;
+    let batch = decide_alone(&snapshot, &eta, &options, |_| ()).map_err(|error| refused(&error))?;
     let told = explain_request(&snapshot, &batch, &args.request).map_err(|error| match error {
         ExplainRequestError::UnknownRequest { .. } | ExplainRequestError::Graph(_) => {
             refused(&error)
         }
-        ExplainRequestError::Solution(_) => Failure::broken(&error),
+        ExplainRequestError::Constrained | ExplainRequestError::Solution(_) => {
+            Failure::broken(&error)
+        }
     })?;
     match args.format {
         Format::Json => {
             print(&(serde_json::to_string_pretty(&told).map_err(|e| Failure::broken(&e))? + "\n"))
         }
-        Format::Human => print(&human(&told, snapshot.config(), &asked)),
+        Format::Human => {
+            let mut text = human(&told, snapshot.config(), &asked);
+            if snapshot.looks_ahead() {
+                text.push_str(
+                    "\nThe window looked ahead; told is what it would have done by itself.\n",
+                );
+            }
+            if !snapshot.constraints().is_empty() {
+                text.push_str("\nWhether a swap would break a side constraint is not looked at.\n");
+            }
+            print(&text)
+        }
     }
 }
 
@@ -236,6 +249,7 @@ fn words(reason: Reason, config: &RegionConfig) -> String {
         Reason::Constraint => {
             "a side constraint that is full counts its pair with a free car".into()
         }
+        Reason::Planned => "it waits for a car that will soon be free".into(),
         Reason::Budget => "the time for deciding was over before the rider's turn".into(),
         Reason::Outbid => "the cars in reach are worth more to others".into(),
         Reason::ClaimLost => "its car was claimed by somebody else meanwhile".into(),

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::{
     Failure, Format, check_file, check_out,
-    demand::{BehaviourArgs, Input, ReadingArgs, read_input, region_id, set_config},
+    demand::{BehaviourArgs, Input, OwnFlag, ReadingArgs, read_input, region_id, set_config},
     duration, print,
     progress::Bar,
     verify,
@@ -19,7 +19,7 @@ use crate::{
     config::RegionConfig,
     domain::{DurationMs, RegionId},
     replay::{
-        self, Kpis, Policy, ReplayReport, Run, Scenario,
+        self, Kpis, Policy, ReplayReport, Run, Scenario, TripEndError,
         input::{Demand, FleetDriver, read_drivers},
         page,
     },
@@ -37,7 +37,7 @@ pub(super) struct ReplayArgs {
         conflicts_with_all = [
             "fleet", "region", "window", "policy", "seed", "settings", "out", "zones", "tz", "from",
             "to", "sample", "map", "date_order", "zone_jitter", "dropoff", "patience", "acceptance",
-            "report",
+            "report", "plan_ahead", "demand_ahead", "trip_end_error",
         ]
     )]
     verify: bool,
@@ -49,6 +49,16 @@ pub(super) struct ReplayArgs {
     /// Length of a window [default: 3s; for a record, that of its last window]
     #[arg(long, value_parser = duration)]
     window: Option<DurationMs>,
+    /// Look ahead to drivers who will be free within this time (batch only) [default: the region's]
+    #[arg(long, value_parser = duration)]
+    plan_ahead: Option<DurationMs>,
+    /// Let the pickups of so long ago stand for the next ones (batch only) [default: the region's]
+    #[arg(long, value_parser = duration)]
+    demand_ahead: Option<DurationMs>,
+    /// How badly the end of a trip is known that is looked ahead to: standard deviation of the
+    /// logarithm of its remaining time
+    #[arg(long, value_name = "SIGMA", default_value = "0.3")]
+    trip_end_error: TripEndError,
     /// `all` runs the four rules, `both` batch and greedy
     #[arg(long, value_enum, default_value = "batch")]
     policy: PolicyChoice,
@@ -218,12 +228,26 @@ fn scenario(
     let fleet = recorded_fleet.unwrap_or_else(|| {
         replay::sample_fleet(demand, args.fleet.drivers.unwrap_or(0), args.seed, t0)
     });
-    Scenario::new(config, args.seed, t0, demand, &fleet).with_behaviour(args.behaviour.behaviour())
+    Scenario::new(config, args.seed, t0, demand, &fleet)
+        .with_behaviour(args.behaviour.behaviour())
+        .with_trip_end_error(args.trip_end_error)
 }
 
 /// `base` with `--window` and `--set`.
 fn region_config(args: &ReplayArgs, base: &RegionConfig) -> Result<RegionConfig, Failure> {
     let window = args.window.unwrap_or(base.window_ms);
     let fixed = [("window_ms", "--window")];
-    set_config(base, Some(window), &args.settings, &fixed)
+    let flags = [
+        OwnFlag {
+            name: "plan_ahead_ms",
+            flag: "--plan-ahead",
+            value: args.plan_ahead,
+        },
+        OwnFlag {
+            name: "demand_ahead_ms",
+            flag: "--demand-ahead",
+            value: args.demand_ahead,
+        },
+    ];
+    set_config(base, Some(window), &flags, &args.settings, &fixed)
 }

@@ -17,9 +17,10 @@ use super::{
 };
 use crate::{
     decision::{
-        Assignment, Batch, DecisionError, Phase, SolveOptions, Unmatched, WindowSnapshot,
-        decide_batch,
+        AheadFacts, Assignment, Batch, DecisionError, Phase, SolveFacts, SolveOptions, Unmatched,
+        WindowSnapshot, decide_batch,
     },
+    domain::CostMs,
     eta::StraightLine,
     http::model::constraints::ConstraintReport,
     replay::quantile,
@@ -78,10 +79,15 @@ struct WindowAnswer {
     assignments: Vec<Assignment>,
     unmatched: Vec<Unmatched>,
     total_cost_s: f64,
-    gain_vs_greedy_s: f64,
-    gain_vs_greedy_edge_s: f64,
+    /// Absent where the window looked ahead, which gives some of them up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gain_vs_greedy_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gain_vs_greedy_edge_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     constraints: Option<Vec<ConstraintReport>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ahead: Option<AheadFacts>,
 }
 
 /// A repeated solve takes no longer than this in all, once it has run at least once.
@@ -196,16 +202,18 @@ fn solve_window(
     let (mut build, mut verify) = (Duration::ZERO, Duration::ZERO);
     repeat(args.repeat, || {
         let mut started = Instant::now();
+        let mut solve = Duration::ZERO;
         (build, verify) = (Duration::ZERO, Duration::ZERO);
         let decided = decide_batch(snapshot, &eta, &options, |phase| {
             let took = started.elapsed();
             match phase {
                 Phase::Search | Phase::Eta | Phase::Build => build += took,
-                Phase::Solve => times.push(took),
-                Phase::Verify => verify = took,
+                Phase::Solve => solve += took,
+                Phase::Verify => verify += took,
             }
             started = Instant::now();
         });
+        times.push(solve);
         batch = Some(decided.map_err(|error| match error {
             // the method asked for is not fit for this window
             DecisionError::Solve(error) => Failure::Input(named(&args.instance, error)),
@@ -223,6 +231,7 @@ fn solve_window(
         .solve
         .as_ref()
         .ok_or_else(|| Failure::Broken("nothing was solved".into()))?;
+    let gain = |of: fn(&SolveFacts) -> CostMs| decision.gains().map(|f| of(f).as_seconds());
     let (solve_ms_min, solve_ms_median) = least_and_median(times);
     Ok(SolveReport {
         method: facts.method.name(),
@@ -244,12 +253,13 @@ fn solve_window(
         verify_ms: ms(verify),
         verified: true,
         window: Some(WindowAnswer {
-            gain_vs_greedy_s: facts.gain_vs_greedy.as_seconds(),
-            gain_vs_greedy_edge_s: facts.gain_vs_greedy_edge.as_seconds(),
+            gain_vs_greedy_s: gain(|facts| facts.gain_vs_greedy),
+            gain_vs_greedy_edge_s: gain(|facts| facts.gain_vs_greedy_edge),
             total_cost_s: decision.objective.as_seconds(),
             constraints: ConstraintReport::all(&decision.constraints),
             assignments: decision.assignments,
             unmatched: decision.unmatched,
+            ahead: decision.ahead,
         }),
     })
 }
@@ -312,11 +322,22 @@ fn human(report: &SolveReport) -> String {
     let Some(window) = &report.window else {
         return text;
     };
-    let _ = writeln!(
-        text,
-        "gain: {:+.3} s on greedy-edge, {:+.3} s on oldest-first greedy\n",
-        window.gain_vs_greedy_edge_s, window.gain_vs_greedy_s
-    );
+    if let (Some(edge), Some(oldest)) = (window.gain_vs_greedy_edge_s, window.gain_vs_greedy_s) {
+        let _ = writeln!(
+            text,
+            "gain: {edge:+.3} s on greedy-edge, {oldest:+.3} s on oldest-first greedy\n"
+        );
+    }
+    if let Some(ahead) = &window.ahead {
+        let _ = writeln!(
+            text,
+            "looked ahead: {} drivers soon free, {} expected requests, {} edges; {} planned\n",
+            ahead.soon_free,
+            ahead.phantoms,
+            ahead.edges,
+            ahead.plans.len()
+        );
+    }
     for constraint in window.constraints.iter().flatten() {
         let _ = writeln!(text, "{}", constraint_line(constraint));
     }

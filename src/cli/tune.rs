@@ -20,7 +20,7 @@ use crate::{
     config::RegionConfig,
     domain::{DurationMs, RegionId, UnixMs},
     replay::{
-        self, Kpis, Policy, Scenario,
+        self, Kpis, Policy, Scenario, TripEndError,
         input::{Demand, read_drivers},
         page,
         tune::{self, Axis, PlanError, Rules, Sweep, TuneFleet, TunePlan, TuneReport},
@@ -42,6 +42,16 @@ pub(super) struct TuneArgs {
     /// Weights of a request's age to try [default: the region's]
     #[arg(long, value_name = "WEIGHT", value_delimiter = ',', value_parser = finite)]
     age_weight: Vec<f64>,
+    /// How far ahead to plan drivers who will be free, each to try [default: the region's]
+    #[arg(long, value_name = "TIME", value_delimiter = ',', value_parser = duration)]
+    plan_ahead: Vec<DurationMs>,
+    /// How long past pickups stand for the next ones, each to try [default: the region's]
+    #[arg(long, value_name = "TIME", value_delimiter = ',', value_parser = duration)]
+    demand_ahead: Vec<DurationMs>,
+    /// How badly the end of a trip is known that is looked ahead to: standard deviation of the
+    /// logarithm of its remaining time
+    #[arg(long, value_name = "SIGMA", default_value = "0.3")]
+    trip_end_error: TripEndError,
     /// Fleets to try, each sampled from the pickups
     #[arg(
         long, value_name = "N", value_delimiter = ',', conflicts_with = "drivers_file",
@@ -88,10 +98,12 @@ pub(super) struct TuneArgs {
 }
 
 /// Settings that are swept, and their flags.
-const SWEPT: [(&str, &str); 3] = [
+const SWEPT: [(&str, &str); 5] = [
     ("window_ms", "--windows"),
     ("max_pickup_eta_s", "--max-pickup-eta"),
     ("age_weight", "--age-weight"),
+    ("plan_ahead_ms", "--plan-ahead"),
+    ("demand_ahead_ms", "--demand-ahead"),
 ];
 
 pub(super) fn tune(args: &TuneArgs) -> Result<(), Failure> {
@@ -218,8 +230,10 @@ fn recommended_scenario(
     let settings = [
         format!("max_pickup_eta_s={}", recommended.max_pickup_eta_s),
         format!("age_weight={}", recommended.age_weight),
+        format!("plan_ahead_ms={}", recommended.plan_ahead_ms),
+        format!("demand_ahead_ms={}", recommended.demand_ahead_ms),
     ];
-    let config = set_config(&plan.config, window, &settings, &[])?;
+    let config = set_config(&plan.config, window, &[], &settings, &[])?;
     let drawn;
     let fleet = match plan.fleets.first() {
         Some(TuneFleet::Recorded(fleet)) => fleet,
@@ -229,7 +243,9 @@ fn recommended_scenario(
         }
         None => &Vec::new(),
     };
-    Ok(Scenario::new(config, args.seed, t0, demand, fleet).with_behaviour(plan.behaviour))
+    Ok(Scenario::new(config, args.seed, t0, demand, fleet)
+        .with_behaviour(plan.behaviour)
+        .with_trip_end_error(plan.trip_end_error))
 }
 
 /// Writes the recommended settings for `kheya serve`.
@@ -260,18 +276,13 @@ fn plan(args: &TuneArgs, base: &RegionConfig, fleets: Vec<TuneFleet>) -> Result<
         .filter(|(name, _)| match *name {
             "max_pickup_eta_s" => !args.max_pickup_eta.is_empty(),
             "age_weight" => !args.age_weight.is_empty(),
+            "plan_ahead_ms" => !args.plan_ahead.is_empty(),
+            "demand_ahead_ms" => !args.demand_ahead.is_empty(),
             _ => true,
         })
         .collect();
-    let config = set_config(base, None, &args.settings, &fixed)?;
+    let config = set_config(base, None, &[], &args.settings, &fixed)?;
     let refused = |error: PlanError| Failure::input(&error);
-    let or_own = |values: &[f64], own: f64| {
-        if values.is_empty() {
-            vec![own]
-        } else {
-            values.to_vec()
-        }
-    };
     let (cap_s, weight) = (config.max_pickup_eta_s, config.age_weight);
     let own_window = args.reference.unwrap_or(config.window_ms);
     let windows = Axis::new("--windows", args.windows.clone(), own_window).map_err(refused)?;
@@ -282,6 +293,11 @@ fn plan(args: &TuneArgs, base: &RegionConfig, fleets: Vec<TuneFleet>) -> Result<
     }
     let caps = or_own(&args.max_pickup_eta, cap_s);
     let weights = or_own(&args.age_weight, weight);
+    let (plan, demand) = (config.plan_ahead_ms, config.demand_ahead_ms);
+    let (plans, demands) = (
+        or_own(&args.plan_ahead, plan),
+        or_own(&args.demand_ahead, demand),
+    );
     let tz = TimeZone::get(&args.reading.tz).map_err(|_| {
         Failure::Input(format!(
             "--tz {}: there is no such time zone",
@@ -292,6 +308,9 @@ fn plan(args: &TuneArgs, base: &RegionConfig, fleets: Vec<TuneFleet>) -> Result<
         windows,
         max_pickup_eta_s: Axis::new("--max-pickup-eta", caps, cap_s).map_err(refused)?,
         age_weight: Axis::new("--age-weight", weights, weight).map_err(refused)?,
+        plan_ahead: Axis::new("--plan-ahead", plans, plan).map_err(refused)?,
+        demand_ahead: Axis::new("--demand-ahead", demands, demand).map_err(refused)?,
+        trip_end_error: args.trip_end_error,
         config,
         fleets,
         seeds: (0..u64::from(args.seeds))
@@ -301,6 +320,15 @@ fn plan(args: &TuneArgs, base: &RegionConfig, fleets: Vec<TuneFleet>) -> Result<
         behaviour: args.behaviour.behaviour(),
         tz,
     })
+}
+
+/// The values named, or that in force.
+fn or_own<T: Copy>(values: &[T], own: T) -> Vec<T> {
+    if values.is_empty() {
+        vec![own]
+    } else {
+        values.to_vec()
+    }
 }
 
 /// The first rule is tuned, the others stand beside it.

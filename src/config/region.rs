@@ -5,7 +5,7 @@
 
 use std::{fmt, ops::Deref};
 
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value};
 
 use crate::domain::DurationMs;
@@ -72,6 +72,31 @@ pub struct RegionValues {
     pub paused: bool,
     /// Unmatched cost of a phantom request.
     pub phantom_unmatched_s: f64,
+    /// Longest time, since a window first planned it, that a request is planned; then only free
+    /// drivers are its candidates. Not written where it is the default, so that recordings of
+    /// before it came stay what they are.
+    #[serde(default = "max_planned", skip_serializing_if = "is_max_planned")]
+    pub max_planned_ms: DurationMs,
+    /// Time past its announced end after which a trip is no longer looked ahead to. Not written
+    /// where it is the default, like the one before.
+    #[serde(default = "overdue", skip_serializing_if = "is_overdue")]
+    pub overdue_ms: DurationMs,
+}
+
+const fn max_planned() -> DurationMs {
+    DurationMs::new(60_000)
+}
+
+fn is_max_planned(value: &DurationMs) -> bool {
+    *value == max_planned()
+}
+
+const fn overdue() -> DurationMs {
+    DurationMs::new(30_000)
+}
+
+fn is_overdue(value: &DurationMs) -> bool {
+    *value == overdue()
 }
 
 impl Default for RegionValues {
@@ -106,6 +131,8 @@ impl Default for RegionValues {
             max_attempts: 10,
             paused: false,
             phantom_unmatched_s: 300.0,
+            max_planned_ms: max_planned(),
+            overdue_ms: overdue(),
         }
     }
 }
@@ -139,9 +166,9 @@ const RAILS: &[(&str, Rail)] = &[
     ("lease_ms", Rail::Integer(3_000, 60_000)),
     ("decline_cooldown_ms", Rail::Integer(0, DAY_MS)),
     ("request_memory_ms", Rail::Integer(60_000, DAY_MS)),
-    // looking ahead is not built yet: anything else is clamped to off, and said
-    ("plan_ahead_ms", Rail::Integer(0, 0)),
-    ("demand_ahead_ms", Rail::Integer(0, 0)),
+    // further ahead than ten minutes nobody knows where a trip ends, or who will ask
+    ("plan_ahead_ms", Rail::Integer(0, 600_000)),
+    ("demand_ahead_ms", Rail::Integer(0, 600_000)),
     ("max_wait_ms", Rail::Integer(1_000, DAY_MS)),
     ("max_location_age_ms", Rail::Integer(1_000, 600_000)),
     ("driver_ttl_ms", Rail::Integer(10_000, DAY_MS)),
@@ -158,6 +185,8 @@ const RAILS: &[(&str, Rail)] = &[
     ("max_attempts", Rail::Integer(1, 1_000)),
     ("paused", Rail::Flag),
     ("phantom_unmatched_s", Rail::Number(0.0, 86_400.0)),
+    ("max_planned_ms", Rail::Integer(0, 600_000)),
+    ("overdue_ms", Rail::Integer(0, 600_000)),
 ];
 
 /// A value that was moved to the nearest rail.
@@ -215,6 +244,34 @@ impl Deref for RegionConfig {
 }
 
 impl RegionConfig {
+    /// Whether decisions look ahead: to drivers who will be free, or to the next requests.
+    pub fn looks_ahead(&self) -> bool {
+        self.plan_ahead_ms > DurationMs::ZERO || self.demand_ahead_ms > DurationMs::ZERO
+    }
+
+    /// The same without looking ahead.
+    #[must_use]
+    pub fn alone(&self) -> Self {
+        Self(RegionValues {
+            plan_ahead_ms: DurationMs::ZERO,
+            demand_ahead_ms: DurationMs::ZERO,
+            ..self.0.clone()
+        })
+    }
+
+    /// Every setting by its name, those too that are not written where they are the default.
+    pub fn settings(&self) -> Map<String, Value> {
+        fields(&self.0)
+    }
+
+    /// [`Self::settings`] in place of the written form, for readers who are told everything.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    pub fn serialize_settings<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        self.settings().serialize(s)
+    }
+
     /// Applies a JSON merge patch: a value outside its rails is clamped and listed, `null` restores
     /// the default.
     ///
@@ -378,10 +435,17 @@ fn cross_checks(v: &RegionValues) -> Vec<FieldError> {
 }
 
 fn fields(values: &RegionValues) -> Map<String, Value> {
-    match serde_json::to_value(values) {
+    let mut map = match serde_json::to_value(values) {
         Ok(Value::Object(map)) => map,
         _ => Map::new(),
+    };
+    for (name, value) in [
+        ("max_planned_ms", values.max_planned_ms),
+        ("overdue_ms", values.overdue_ms),
+    ] {
+        map.insert(name.into(), value.get().into());
     }
+    map
 }
 
 fn error(path: &str, code: &str, value: &Value, detail: String) -> FieldError {

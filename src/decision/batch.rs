@@ -1,9 +1,10 @@
 //! The batch decision: one exact solve for the whole window.
 
-use kheya_solver::{Constraints, Graph, GraphError, Method, Options, Solution, Status};
+use kheya_solver::{Budget, Constraints, Graph, GraphError, Method, Options, Solution, Status};
 
 use super::{
     Excluded, Reason, SolveFacts, WindowDecision, WindowSnapshot,
+    ahead::look_ahead,
     constraint::{Room, tell_caps},
     greedy::oldest_first_in_table,
     outcome::{Choice, account, leftover_reason},
@@ -54,12 +55,40 @@ pub struct Batch {
     pub(super) solution: Solution,
 }
 
-/// Decides a window as a whole: the assignment of least cost, proven.
+/// Decides a window as a whole: the assignment of least cost, proven. Where the region looks ahead,
+/// so does the window: the least cost is then that with the next riders and the next free cars in
+/// view. A budget is that of the whole decision; when it ends first, the window decided alone stands.
 ///
 /// # Errors
 /// [`DecisionError`]: the graph's costs overflow, the method is not fit for the graph's size, or the
 /// certificate does not hold.
 pub fn decide_batch(
+    snapshot: &WindowSnapshot,
+    eta: &dyn EtaModel,
+    options: &Options<'_>,
+    mut ended: impl FnMut(Phase),
+) -> Result<Batch, DecisionError> {
+    if !snapshot.looks_ahead() || !snapshot.constraints().is_empty() {
+        return decide_alone(snapshot, eta, options, ended);
+    }
+    let options = Options {
+        budget: options.budget.as_ref().map(Budget::running),
+        ..options.clone()
+    };
+    let alone = decide_alone(snapshot, eta, &options, &mut ended)?;
+    let settled = |facts: &SolveFacts| facts.status != Status::Feasible;
+    if alone.decision.solve.as_ref().is_some_and(settled) {
+        look_ahead(snapshot, eta, &options, alone, &mut ended)
+    } else {
+        Ok(alone)
+    }
+}
+
+/// Decides a window as a whole and alone, whatever comes next: the assignment of least cost, proven.
+///
+/// # Errors
+/// As [`decide_batch`].
+pub fn decide_alone(
     snapshot: &WindowSnapshot,
     eta: &dyn EtaModel,
     options: &Options<'_>,

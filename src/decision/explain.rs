@@ -7,7 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use kheya_solver::{ExplainError, Explainer, Graph, GraphError, Solution, Status, Swap};
+use kheya_solver::{
+    ConstraintAnswer, ExplainError, Explainer, Graph, GraphError, Proof, Solution, Status, Swap,
+};
 use serde::Serialize;
 
 use super::{
@@ -29,6 +31,9 @@ pub enum ExplainRequestError {
         /// The ids most like it, the likest first.
         nearest: Vec<RequestId>,
     },
+    /// Prices of a window whose side constraints bind say nothing of single pairs.
+    #[error("the window's side constraints bind: what a swap would cost under them cannot be told")]
+    Constrained,
     /// The window's solve was cut short or not exact.
     #[error(transparent)]
     Solution(#[from] ExplainError),
@@ -111,11 +116,12 @@ pub struct ExplainedMove {
     pub to_cost_s: f64,
 }
 
-/// Explains one request of a window that [`super::decide_batch`] decided to the end.
+/// Explains one request of a window that was decided to the end, as [`super::decide_alone`] decides
+/// it: of a window that looked ahead, what it would have done by itself.
 ///
 /// # Errors
-/// [`ExplainRequestError`]: no such request, the solve was cut short or not exact, or the costs of
-/// all candidates together overflow.
+/// [`ExplainRequestError`]: no such request, the solve was cut short or not exact, side constraints
+/// bind, or the costs of all candidates together overflow.
 pub fn explain_request(
     snapshot: &WindowSnapshot,
     batch: &Batch,
@@ -128,6 +134,10 @@ pub fn explain_request(
             nearest: nearest_ids(snapshot, request),
         });
     };
+    let free = |told: &ConstraintAnswer| told.multiplier == 0 && told.shortfall == 0;
+    if !batch.solution.constraints.iter().all(free) || batch.solution.proof != Proof::Prices {
+        return Err(ExplainRequestError::Constrained);
+    }
     let table = &batch.table;
     let graph = whole_graph(snapshot, table)?;
     let solution = carried_over(&graph, &batch.graph, &batch.solution);

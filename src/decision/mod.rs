@@ -4,6 +4,7 @@
 //! functions. [`decide_batch`] is the product; [`decide_oldest_first`] is the fallback, and with
 //! [`decide_edge_first`] one of the rules that every gain is measured against.
 
+mod ahead;
 mod batch;
 mod constraint;
 mod explain;
@@ -13,7 +14,10 @@ mod repair;
 mod snapshot;
 mod window_file;
 
-pub use batch::{Batch, DecisionError, Phase, decide_batch};
+pub use ahead::{
+    DemandSource, Foresight, MAX_PHANTOMS, Phantom, RecentPickups, Waiting, phantoms_of,
+};
+pub use batch::{Batch, DecisionError, Phase, decide_alone, decide_batch};
 pub use constraint::{
     ConstraintFacts, MAX_BOUND, SideConstraint, check_constraints, claimed_constraints, kept_apart,
 };
@@ -21,7 +25,9 @@ pub use explain::{
     ExplainRequestError, ExplainedCandidate, ExplainedMove, RequestExplanation, explain_request,
 };
 pub use greedy::{decide_edge_first, decide_oldest_first};
-pub use outcome::{Assignment, Excluded, Exclusion, Reason, SolveFacts, Unmatched, WindowDecision};
+pub use outcome::{
+    AheadFacts, Assignment, Excluded, Exclusion, Reason, SolveFacts, Unmatched, WindowDecision,
+};
 pub use repair::{Repaired, repair};
 pub use snapshot::{
     CoolDown, DriverSnapshot, Held, MAX_CLIENT_SECONDS, PendingRequest, Presence, RequestSnapshot,

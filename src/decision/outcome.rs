@@ -29,6 +29,9 @@ pub enum Reason {
     NotWorthIt,
     /// A driver worth taking is free, but a full side constraint counts the pair.
     Constraint,
+    /// Looking ahead leaves it waiting: for a driver who will be free soon, or since its car is
+    /// worth more to the riders who come next.
+    Planned,
     /// The solve was cut by its budget before this request could be settled.
     Budget,
     /// Its candidates are worth more to others.
@@ -49,6 +52,7 @@ impl Reason {
             Self::OverMaxPickupEta => "over_max_pickup_eta",
             Self::NotWorthIt => "not_worth_it",
             Self::Constraint => "constraint",
+            Self::Planned => "planned",
             Self::Budget => "budget",
             Self::Outbid => "outbid",
             Self::ClaimLost => "claim_lost",
@@ -59,7 +63,12 @@ impl Reason {
     pub const fn had_candidate(self) -> bool {
         matches!(
             self,
-            Self::NotWorthIt | Self::Constraint | Self::Budget | Self::Outbid | Self::ClaimLost
+            Self::NotWorthIt
+                | Self::Planned
+                | Self::Constraint
+                | Self::Budget
+                | Self::Outbid
+                | Self::ClaimLost
         )
     }
 }
@@ -162,6 +171,23 @@ pub struct SolveFacts {
     pub gain_vs_greedy: CostMs,
 }
 
+/// What a window saw that looked ahead.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AheadFacts {
+    /// Drivers who will be free soon.
+    pub soon_free: usize,
+    /// Expected requests.
+    pub phantoms: usize,
+    /// Edges of the wider graph.
+    pub edges: usize,
+    /// Cost of the wider graph at its proven optimum, phantoms counted, requests left out that may
+    /// not be planned any more.
+    pub objective: CostMs,
+    /// Who is planned onto which driver, the ETA counted from now; in the snapshot's order.
+    pub plans: Vec<Assignment>,
+}
+
 /// The decision of a window. Each request of the snapshot stands in `assignments` or `unmatched`,
 /// in the snapshot's order; each driver that could not be chosen stands in `excluded`, by id.
 #[derive(Debug, Clone, PartialEq)]
@@ -178,16 +204,33 @@ pub struct WindowDecision {
     pub edges: usize,
     /// Cost of the window: that of the pairs and of everyone left unmatched.
     pub objective: CostMs,
-    /// The solver's account; absent where a greedy rule decided.
+    /// The solver's account of the window alone; absent where a greedy rule decided.
     pub solve: Option<SolveFacts>,
     /// What became of each side constraint, by name.
     pub constraints: Vec<ConstraintFacts>,
+    /// What was seen ahead; absent where the window was decided alone. The gains of `solve` are not
+    /// those of such a decision, which gives some of them up for what comes next.
+    pub ahead: Option<AheadFacts>,
 }
 
 impl WindowDecision {
     /// Sum of the pickup ETAs in seconds.
     pub fn total_eta_s(&self) -> f64 {
         self.assignments.iter().map(|a| a.eta_s).sum()
+    }
+
+    /// What the greedy rules would have cost more on the same candidates; absent where they decided
+    /// themselves, and where the decision looked ahead.
+    pub fn gains(&self) -> Option<&SolveFacts> {
+        self.solve.as_ref().filter(|_| self.ahead.is_none())
+    }
+
+    /// Requests that looking ahead left waiting.
+    pub fn planned(&self) -> impl Iterator<Item = &RequestId> {
+        self.unmatched
+            .iter()
+            .filter(|left| left.reason == Reason::Planned)
+            .map(|left| &left.request_id)
     }
 }
 
@@ -211,6 +254,7 @@ pub(super) fn account(
         objective: CostMs::default(),
         solve: None,
         constraints: Vec::new(),
+        ahead: None,
     };
     let mut objective = 0;
     for (row, (pending, choice)) in snapshot.requests().iter().zip(choices).enumerate() {

@@ -22,8 +22,8 @@ pub struct Repaired {
 }
 
 /// Solves once more for the requests whose claim was lost and those that had been outbid, with the
-/// drivers that are still free. Kept pairs stay as they are, and count in side constraints; the
-/// drivers of lost pairs are gone.
+/// drivers that are still free; where the window looked ahead, for the former alone. Kept pairs stay
+/// as they are, and count in side constraints; the drivers of lost pairs are gone.
 ///
 /// # Errors
 /// As [`super::decide_batch`].
@@ -59,18 +59,28 @@ pub fn repair(
     let constraints = snapshot.constraints_in_indices();
     let choices: Vec<Choice> = kept.iter().map(|kept| kept.ok_or(Reason::Outbid)).collect();
     let won = Room::beside(constraints, &choices);
+    // what a window that looked ahead left waiting, it left on purpose
+    let held = |row: usize| {
+        decision.ahead.is_some() && !lost.contains(&snapshot.requests()[row].request.id)
+    };
     let graph = WindowGraph::new(
         snapshot,
         table,
         &won.left(),
-        |row| kept[row].is_none(),
+        |row| kept[row].is_none() && !held(row),
         |driver| !gone[driver as usize],
     )?;
     let solution = graph.solve(options)?;
     graph.verify(&solution)?;
 
     let mut choices: Vec<Choice> = Vec::with_capacity(table.rows());
+    let mut unmatched = decision.unmatched.iter().peekable();
     for (row, pending) in snapshot.requests().iter().enumerate() {
+        let before = unmatched.next_if(|left| left.request_id == pending.request.id);
+        if let Some(left) = before.filter(|_| held(row)) {
+            choices.push(Err(left.reason));
+            continue;
+        }
         let left = if lost.contains(&pending.request.id) {
             Reason::ClaimLost
         } else if solution.status == Status::Feasible {
@@ -105,6 +115,7 @@ pub fn repair(
         .map(|c| c.multiplier.get())
         .collect();
     repaired.constraints = room.facts(snapshot, &multipliers);
+    repaired.ahead.clone_from(&decision.ahead);
     // the window is as good as the worse of the two solves; the gains stay those of the first
     repaired.solve = decision.solve.clone().map(|mut facts| {
         if solution.proof == Proof::BranchAndBound {

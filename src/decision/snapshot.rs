@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use kheya_solver::Constraints;
 use serde::{Deserialize, Serialize};
 
-use super::SideConstraint;
+use super::{Foresight, MAX_PHANTOMS, Phantom, SideConstraint};
 use crate::{
     config::RegionConfig,
     domain::{DriverId, DurationMs, Place, RequestId, RiderId, UnixMs, VehicleClass},
@@ -24,6 +24,7 @@ pub struct WindowSnapshot {
     edges: Option<Vec<SnapshotEdge>>,
     pub(super) constraints: Vec<SideConstraint>,
     pub(super) in_indices: Constraints,
+    foresight: Foresight,
 }
 
 /// A pending request in a window.
@@ -262,7 +263,27 @@ impl WindowSnapshot {
             edges,
             constraints: Vec::new(),
             in_indices: Constraints::default(),
+            foresight: Foresight::default(),
         })
+    }
+
+    /// The same with what it knows of what comes next.
+    ///
+    /// # Errors
+    /// Every request that is unknown or stands twice, and too many phantoms, each with its path.
+    pub fn with_foresight(self, foresight: Foresight) -> Result<Self, Vec<SnapshotError>> {
+        let mut errors = Vec::new();
+        check_foresight(&foresight, &self.requests, &mut errors);
+        if errors.is_empty() {
+            Ok(self.foreseeing(foresight))
+        } else {
+            Err(errors)
+        }
+    }
+
+    /// The same with foresight whose parts are already checked.
+    pub(crate) fn foreseeing(self, foresight: Foresight) -> Self {
+        Self { foresight, ..self }
     }
 
     /// A snapshot of parts that are already checked and in order: the path of the replay and the
@@ -285,6 +306,7 @@ impl WindowSnapshot {
             edges: None,
             constraints: Vec::new(),
             in_indices: Constraints::default(),
+            foresight: Foresight::default(),
         }
     }
 
@@ -316,6 +338,21 @@ impl WindowSnapshot {
     /// The caller's own edges, by (request, driver), if it brought any.
     pub fn edges(&self) -> Option<&[SnapshotEdge]> {
         self.edges.as_deref()
+    }
+
+    /// What it knows of what comes next.
+    pub const fn foresight(&self) -> &Foresight {
+        &self.foresight
+    }
+
+    /// The expected requests, by time and place.
+    pub fn phantoms(&self) -> &[Phantom] {
+        self.foresight.phantoms()
+    }
+
+    /// Whether its decision looks ahead: the region does, and places are known.
+    pub fn looks_ahead(&self) -> bool {
+        self.config.looks_ahead() && self.edges.is_none()
     }
 
     /// How long a request has waited.
@@ -424,6 +461,40 @@ fn check_edges(
         let path = || format!("edges[{i}].eta_s");
         check_range(path, Some(edge.eta_s), 0.0, MAX_CLIENT_SECONDS, errors);
     }
+}
+
+fn check_foresight(
+    foresight: &Foresight,
+    requests: &[PendingRequest],
+    errors: &mut Vec<SnapshotError>,
+) {
+    let known: BTreeSet<&RequestId> = requests.iter().map(|r| &r.request.id).collect();
+    let mut seen = BTreeSet::new();
+    for (i, waiting) in foresight.waiting().iter().enumerate() {
+        let path = || format!("ahead.waiting[{i}].request_id");
+        let id = &waiting.request_id;
+        if !known.contains(id) {
+            errors.push(SnapshotError::UnknownId {
+                path: path(),
+                kind: "request",
+                id: id.to_string(),
+            });
+        }
+        if !seen.insert(id) {
+            errors.push(SnapshotError::Duplicate {
+                path: path(),
+                kind: "request",
+                id: id.to_string(),
+            });
+        }
+    }
+    check_range(
+        || "ahead.phantoms".into(),
+        Some(foresight.phantoms().len() as f64),
+        0.0,
+        MAX_PHANTOMS as f64,
+        errors,
+    );
 }
 
 fn check_range(

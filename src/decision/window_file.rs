@@ -10,8 +10,8 @@ use kheya_solver::Method;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CoolDown, DriverSnapshot, Held, PendingRequest, Presence, RequestSnapshot, SideConstraint,
-    SnapshotEdge, SnapshotError, TripEnd, WindowSnapshot,
+    CoolDown, DriverSnapshot, Foresight, Held, PendingRequest, Presence, RequestSnapshot,
+    SideConstraint, SnapshotEdge, SnapshotError, TripEnd, WindowSnapshot,
 };
 use crate::{
     config::{FieldError, RegionConfig},
@@ -83,6 +83,8 @@ struct WindowFile {
     drivers: Vec<DriverEntry>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     edges: Option<Vec<SnapshotEdge>>,
+    #[serde(default, skip_serializing_if = "Foresight::is_empty")]
+    ahead: Foresight,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     constraints: Option<Vec<SideConstraint>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -209,6 +211,7 @@ pub fn read_window(text: &[u8]) -> Result<(WindowSnapshot, SolveOptions), Window
         file.edges,
     )
     .and_then(|snapshot| snapshot.with_constraints(file.constraints.unwrap_or_default()))
+    .and_then(|snapshot| snapshot.with_foresight(file.ahead))
     .map_err(WindowFileError::Snapshot)?;
     Ok((snapshot, options))
 }
@@ -258,6 +261,7 @@ impl From<&WindowSnapshot> for WindowFile {
                 .collect(),
             edges: snapshot.edges().map(<[_]>::to_vec),
             constraints: Some(snapshot.constraints().to_vec()).filter(|given| !given.is_empty()),
+            ahead: snapshot.foresight().clone(),
             eta: None,
             method: None,
             budget_ms: None,

@@ -222,12 +222,12 @@ struct Settings;
 
 impl Modify for Settings {
     fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
-        let defaults = serde_json::to_value(RegionConfig::default()).unwrap_or_default();
+        let defaults = RegionConfig::default().settings();
         let mut config = ObjectBuilder::new().description(Some("A region's settings."));
         let mut patch = ObjectBuilder::new()
             .description(Some("Settings to change; `null` restores a default."))
             .additional_properties(Some(AdditionalProperties::FreeForm(false)));
-        for (name, default) in defaults.as_object().into_iter().flatten() {
+        for (name, default) in &defaults {
             config = config
                 .property(name, setting(default, false))
                 .required(name);

@@ -80,6 +80,9 @@ pub struct ReportBody {
     /// Hash of the snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot_hash: Option<Arc<str>>,
+    /// Longest time since a window first planned one of the planned requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned_age_s: Option<Finite>,
 }
 
 impl ReportBody {

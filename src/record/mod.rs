@@ -37,6 +37,7 @@ mod store;
 mod validity;
 mod verify;
 mod wire;
+mod wire_ahead;
 mod wire_decision;
 mod writer;
 

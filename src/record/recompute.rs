@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     decision::{
-        Batch, DecisionError, Reason, SolveFacts, WindowDecision, decide_batch,
+        Batch, DecisionError, Reason, SolveFacts, WindowDecision, decide_alone, decide_batch,
         decide_oldest_first, repair,
     },
     domain::RequestId,
@@ -82,7 +82,12 @@ fn decide(window: &RecordedWindow, facts: &SolveFacts) -> Result<Batch, Decision
         ..Options::default()
     };
     let eta = StraightLine::of(window.snapshot.config());
-    decide_batch(&window.snapshot, &eta, &options, |_| ())
+    // a window that was to look ahead and had no time left stood as it was decided alone
+    if window.decision.ahead.is_some() {
+        decide_batch(&window.snapshot, &eta, &options, |_| ())
+    } else {
+        decide_alone(&window.snapshot, &eta, &options, |_| ())
+    }
 }
 
 fn repair_again(
@@ -174,6 +179,7 @@ fn difference(recorded: &WindowDecision, again: &WindowDecision) -> Result<(), S
     same("number of edges", &recorded.edges, &again.edges)?;
     same("objective", &recorded.objective, &again.objective)?;
     same("constraints", &recorded.constraints, &again.constraints)?;
+    same("what was seen ahead", &recorded.ahead, &again.ahead)?;
     let (Some(was), Some(is)) = (&recorded.solve, &again.solve) else {
         return Ok(());
     };

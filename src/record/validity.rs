@@ -6,7 +6,7 @@
 //! and gains follow from them; every reason is the first that applies. Of a repair: that it keeps
 //! what was not lost, that nobody gets a driver that was, and the same of its pairs and reasons.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kheya_solver::Status;
 
@@ -38,7 +38,15 @@ pub(super) fn check_cut(
     let rows = rows(window, decision)?;
     check_pairs(window, &rows, &exact.table)?;
     check_constraints(window, decision)?;
-    check_reasons(window, &rows, &exact.table, |_| Reason::Budget, |_| false)?;
+    let free = BTreeMap::new();
+    check_reasons(
+        window,
+        &rows,
+        &exact.table,
+        &free,
+        |_| Reason::Budget,
+        |_| false,
+    )?;
     check_sums(&rows, &exact.table, decision, &exact.decision)?;
     let optimum = &exact.decision;
     let Some(best) = &optimum.solve else {
@@ -117,7 +125,13 @@ pub(super) fn check_repair(
         let driver = window.snapshot.drivers().get(driver as usize);
         driver.is_some_and(|driver| gone.contains(&driver.id))
     };
-    check_reasons(window, &rows, &batch.table, cut, is_gone)?;
+    // what looking ahead left waiting waits on
+    let before = window.decision.unmatched.iter();
+    let held: BTreeMap<&RequestId, Reason> = before
+        .filter(|left| window.decision.ahead.is_some() && !lost.contains(&left.request_id))
+        .map(|left| (&left.request_id, left.reason))
+        .collect();
+    check_reasons(window, &rows, &batch.table, &held, cut, is_gone)?;
     check_sums(&rows, &batch.table, repaired, &batch.decision)?;
     if repaired.solve != window.decision.solve {
         return Err("the solver's account is not that of the decision".into());
@@ -324,11 +338,12 @@ fn check_pairs(
 }
 
 /// Every reason is the first that applies; `otherwise` where there was a pair worth taking and no
-/// full cap keeps it from a free driver.
+/// full cap keeps it from a free driver. Those of `held` are as they were.
 fn check_reasons(
     window: &RecordedWindow,
     rows: &[Row<'_>],
     table: &CandidateTable,
+    held: &BTreeMap<&RequestId, Reason>,
     otherwise: impl Fn(&RequestId) -> Reason,
     is_gone: impl Fn(u32) -> bool,
 ) -> Result<(), String> {
@@ -346,6 +361,7 @@ fn check_reasons(
             .iter()
             .any(|c| c.cost < table.unmatched_cost(row));
         let expected = match table.reason(row) {
+            _ if held.contains_key(id) => held[id],
             Some(reason) => reason.into(),
             None if worth => match otherwise(id) {
                 Reason::Budget if apart[row] => Reason::Constraint,

@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::{
     entry::{CommandEntry, End, Gap, Header, RecordedWindow, SupplyEntry, WindowSource},
     recorder::QueuedWindow,
+    wire_ahead::AheadLine,
     wire_decision::DecisionLine,
 };
 use crate::{
@@ -72,6 +73,9 @@ pub(super) struct WindowLine {
     edges: Option<Vec<SnapshotEdge>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     constraints: Vec<SideConstraint>,
+    /// Absent: nothing is known of what comes next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ahead: Option<AheadLine>,
     decision: DecisionLine,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     claim_lost: Vec<RequestId>,
@@ -180,6 +184,7 @@ impl WindowLine {
             gone_drivers,
             edges: snapshot.edges().map(<[_]>::to_vec),
             constraints: snapshot.constraints().to_vec(),
+            ahead: AheadLine::tell(snapshot.foresight(), before.map(WindowSnapshot::foresight)),
             decision: DecisionLine::tell(&decision, &snapshot),
             claim_lost,
             repaired: repaired.map(|repaired| DecisionLine::tell(&repaired, &snapshot)),
@@ -209,6 +214,10 @@ impl WindowLine {
             (None, Some(before)) => before.config().clone(),
             (None, None) => return Err("a full snapshot without a configuration".into()),
         };
+        let foresight = self
+            .ahead
+            .map(|line| line.read(before.map(WindowSnapshot::foresight)))
+            .unwrap_or_default();
         let snapshot = WindowSnapshot::new(
             self.now_ms,
             config,
@@ -218,6 +227,7 @@ impl WindowLine {
             self.edges,
         )
         .and_then(|snapshot| snapshot.with_constraints(self.constraints))
+        .and_then(|snapshot| snapshot.with_foresight(foresight))
         .map_err(|errors| errors.first().map_or(String::new(), ToString::to_string))?;
         let decision = self.decision.read(&snapshot)?;
         let repaired = self.repaired.map(|line| line.read(&snapshot)).transpose()?;

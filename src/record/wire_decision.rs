@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     decision::{
-        Assignment, ConstraintFacts, Excluded, Exclusion, SolveFacts, Unmatched, WindowDecision,
-        WindowSnapshot,
+        AheadFacts, Assignment, ConstraintFacts, Excluded, Exclusion, SolveFacts, Unmatched,
+        WindowDecision, WindowSnapshot,
     },
     domain::CostMs,
 };
@@ -28,6 +28,8 @@ pub(super) struct DecisionLine {
     solve: Option<SolveLine>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     constraints: Vec<ConstraintFacts>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ahead: Option<AheadFacts>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -74,6 +76,7 @@ impl DecisionLine {
             objective: decision.objective,
             solve: decision.solve.as_ref().map(SolveLine::tell),
             constraints: decision.constraints.clone(),
+            ahead: decision.ahead.clone(),
         }
     }
 
@@ -107,6 +110,7 @@ impl DecisionLine {
             objective: self.objective,
             solve: self.solve.map(SolveLine::read).transpose()?,
             constraints: self.constraints,
+            ahead: self.ahead,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Outcome, Policy, Run, Scenario};
+use super::{AheadKpis, Outcome, Policy, Run, Scenario};
 use crate::domain::{DurationMs, UnixMs};
 
 /// Mean and quantiles of a time in seconds, of matched requests. All absent when there are none.
@@ -84,6 +84,9 @@ pub struct Kpis {
     pub windows_deferring: usize,
     /// Solve times; absent where nothing was solved.
     pub solve_ms: SolveTimes,
+    /// What looking ahead was set to and what it made riders wait; absent where nothing did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ahead: Option<AheadKpis>,
 }
 
 /// What batch gained on a baseline; positive is better for batch.
@@ -160,6 +163,7 @@ impl Kpis {
             windows: run.windows.len(),
             windows_deferring: run.windows.iter().filter(|row| row.deferred > 0).count(),
             solve_ms: SolveTimes::of(solve_ms),
+            ahead: AheadKpis::of(scenario, run),
         }
     }
 

@@ -4,6 +4,7 @@ pub mod input;
 pub mod page;
 pub mod tune;
 
+mod ahead;
 mod behaviour;
 pub(crate) mod draw;
 mod fleet;
@@ -13,8 +14,10 @@ mod output;
 mod policy;
 mod report;
 mod scenario;
+mod trip_end;
 mod world;
 
+pub use ahead::AheadKpis;
 pub use behaviour::{Acceptance, Behaviour, BehaviourError, Patience};
 pub use fleet::sample_fleet;
 pub use kpis::{Gain, Kpis, SolveTimes, Spread, quantile};
@@ -23,4 +26,5 @@ pub use output::{OutputError, write_outputs, write_tune_outputs};
 pub use policy::{Policy, UnknownPolicy};
 pub use report::{ReplayReport, human};
 pub use scenario::{Scenario, ScenarioDriver, ScenarioTrip};
+pub use trip_end::{BadTripEndError, TripEndError};
 pub use world::run;

@@ -48,6 +48,8 @@ pub struct WindowRow {
     pub assigned: u32,
     /// Requests that expired since the window before, or whose riders gave up waiting.
     pub expired: u32,
+    /// Requests that looking ahead left waiting.
+    pub planned: u32,
     /// Sum of the pickup ETAs in seconds.
     pub total_eta_s: f64,
     /// What the greedy rules would have cost more on the same candidates (batch only).
@@ -78,6 +80,8 @@ pub struct Run {
     pub windows: Vec<WindowRow>,
     /// Offers that drivers declined.
     pub declined: u64,
+    /// Trips that a window planned, by index, each with the close of the first that did.
+    pub planned: Vec<(u32, UnixMs)>,
     /// Time of each solve (batch only), in the order of the windows. The only thing here that a
     /// second run does not repeat.
     pub solve_times: Vec<Duration>,

@@ -140,7 +140,9 @@ fn assignments(scenario: &Scenario, runs: &[Run]) -> csv::Result<Vec<u8>> {
 /// One line a window and policy, in the order of time.
 fn windows(runs: &[Run]) -> csv::Result<Vec<u8>> {
     let mut rows = csv::Writer::from_writer(Vec::new());
-    rows.write_record([
+    // a column that would be 0 in every file of those who do not look ahead
+    let ahead = runs.iter().any(|run| !run.planned.is_empty());
+    let mut header = vec![
         "policy",
         "closed_at_ms",
         "requests",
@@ -153,14 +155,18 @@ fn windows(runs: &[Run]) -> csv::Result<Vec<u8>> {
         "gain_vs_greedy_edge_s",
         "gain_vs_greedy_s",
         "status",
-    ])?;
+    ];
+    if ahead {
+        header.push("planned");
+    }
+    rows.write_record(header)?;
     for run in runs {
         for row in &run.windows {
             let gain_s = |gain: fn(WindowGains) -> CostMs| {
                 row.gains
                     .map_or_else(String::new, |gains| gain(gains).as_seconds().to_string())
             };
-            rows.write_record([
+            let mut record = vec![
                 run.policy.name().to_owned(),
                 row.closed_at.to_string(),
                 row.requests.to_string(),
@@ -174,7 +180,11 @@ fn windows(runs: &[Run]) -> csv::Result<Vec<u8>> {
                 gain_s(|gains| gains.vs_greedy),
                 row.gains
                     .map_or_else(String::new, |gains| gains.status.to_string()),
-            ])?;
+            ];
+            if ahead {
+                record.push(row.planned.to_string());
+            }
+            rows.write_record(record)?;
         }
     }
     rows.into_inner().map_err(|error| error.into_error().into())

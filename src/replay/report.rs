@@ -142,6 +142,12 @@ fn write_runs(text: &mut String, runs: &[Kpis]) {
     for kpis in runs {
         write_refusals(text, kpis);
     }
+    for kpis in runs {
+        if let Some(ahead) = &kpis.ahead {
+            let (set, wait) = (ahead.in_words(), ahead.wait_in_words());
+            let _ = writeln!(text, "{}: {set}\n{}: {wait}", kpis.policy, kpis.policy);
+        }
+    }
     for policy in Policy::ALL {
         if runs.iter().any(|kpis| kpis.is_of(policy)) {
             let _ = writeln!(text, "{:<12} {}", policy.name(), policy.describe());
@@ -194,6 +200,10 @@ fn write_gains(text: &mut String, report: &ReplayReport) {
         );
     }
     text.push_str("positive: batch is better\n");
+    let batch = report.runs.iter().find(|kpis| kpis.is_of(Policy::Batch));
+    if let Some(ahead) = batch.and_then(|kpis| kpis.ahead.as_ref()) {
+        let _ = writeln!(text, "batch {}; the others do not", ahead.in_words());
+    }
     if let Some(times) = report
         .runs
         .iter()

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{
-    Behaviour,
+    Behaviour, TripEndError,
     input::{Demand, FleetDriver},
 };
 use crate::{
@@ -52,6 +52,8 @@ pub struct Scenario {
     pub phase: DurationMs,
     /// Who may refuse.
     pub behaviour: Behaviour,
+    /// How well the ends of trips are known that windows look ahead to.
+    pub trip_end_error: TripEndError,
     /// Trips by (`requested_at_ms`, id).
     pub trips: Vec<ScenarioTrip>,
     /// Drivers by id.
@@ -111,6 +113,7 @@ impl Scenario {
             t0,
             phase: DurationMs::ZERO,
             behaviour: Behaviour::default(),
+            trip_end_error: TripEndError::default(),
             trips,
             drivers,
         }
@@ -128,6 +131,13 @@ impl Scenario {
     #[must_use]
     pub const fn with_behaviour(mut self, behaviour: Behaviour) -> Self {
         self.behaviour = behaviour;
+        self
+    }
+
+    /// The same with the ends of trips known this well.
+    #[must_use]
+    pub const fn with_trip_end_error(mut self, error: TripEndError) -> Self {
+        self.trip_end_error = error;
         self
     }
 

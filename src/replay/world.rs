@@ -15,11 +15,15 @@ use std::{
 
 use kheya_solver::{Method, Options};
 
-use super::{Outcome, Policy, Run, Scenario, WindowGains, WindowRow};
+use super::{
+    Outcome, Policy, Run, Scenario, WindowGains, WindowRow,
+    ahead::{Asked, Driving, on_trip},
+};
 use crate::{
     decision::{
-        CoolDown, DecisionError, DriverSnapshot, PendingRequest, Phase, WindowDecision,
-        WindowSnapshot, decide_batch, decide_edge_first, decide_oldest_first,
+        self, CoolDown, DecisionError, DriverSnapshot, Foresight, PendingRequest, Phase, Reason,
+        WindowDecision, WindowSnapshot, decide_batch, decide_edge_first, decide_oldest_first,
+        phantoms_of,
     },
     domain::{DurationMs, UnixMs},
     eta::StraightLine,
@@ -56,6 +60,8 @@ struct World<'a> {
     free: Vec<bool>,
     /// Drivers that will be free, by (instant, index).
     releases: BinaryHeap<Reverse<(UnixMs, u32)>>,
+    /// What each driver drives for, while it is not free.
+    drives: Vec<Option<Driving>>,
     ended: u64,
     /// Requests that expired at closes that left nobody to decide, since the last window.
     expired_between: u32,
@@ -70,6 +76,8 @@ struct Waiting {
     gives_up_at: Option<UnixMs>,
     /// Offers that drivers declined.
     declined: u32,
+    /// When a window first planned it.
+    planned_since: Option<UnixMs>,
 }
 
 /// What became of an offer.
@@ -107,6 +115,7 @@ impl<'a> World<'a> {
                 ],
                 windows: Vec::new(),
                 declined: 0,
+                planned: Vec::new(),
                 solve_times: Vec::new(),
             },
             next: 0,
@@ -118,6 +127,7 @@ impl<'a> World<'a> {
                 .collect(),
             free: vec![false; scenario.drivers.len()],
             releases,
+            drives: vec![None; scenario.drivers.len()],
             ended: 0,
             expired_between: 0,
         }
@@ -259,6 +269,7 @@ impl<'a> World<'a> {
                 had_candidate: false,
                 gives_up_at: wait.map(|wait| request.requested_at_ms + wait),
                 declined: 0,
+                planned_since: None,
             });
             self.next += 1;
         }
@@ -300,6 +311,7 @@ impl<'a> World<'a> {
         {
             self.releases.pop();
             self.free[driver as usize] = true;
+            self.drives[driver as usize] = None;
             released.push(driver);
         }
         released.sort_unstable();
@@ -338,12 +350,63 @@ impl<'a> World<'a> {
         WindowSnapshot::from_ordered(now, config, seed, requests.collect(), drivers.collect())
     }
 
+    /// All pending requests with the free `drivers` to choose from, those who will be free soon, and
+    /// what was asked for lately: nothing that a live region would not know.
+    fn snapshot_ahead(&self, now: UnixMs, free: &[u32]) -> WindowSnapshot {
+        let config = &self.scenario.config;
+        let horizon = config.plan_ahead_ms.max(config.demand_ahead_ms);
+        let mut drivers: Vec<(u32, Arc<DriverSnapshot>)> = free
+            .iter()
+            .map(|&driver| (driver, self.drivers[driver as usize].clone()))
+            .collect();
+        for &Reverse((_, driver)) in &self.releases {
+            let Some(end) = self.drives[driver as usize].map(|drives| drives.announced(now)) else {
+                continue;
+            };
+            let works = self.scenario.drivers[driver as usize].to;
+            if end.at_ms - now <= horizon && works.is_none_or(|to| end.at_ms <= to) {
+                drivers.push((driver, on_trip(&self.drivers[driver as usize], end)));
+            }
+        }
+        drivers.sort_unstable_by_key(|&(driver, _)| driver);
+        let requests = self.pending.iter().map(|waiting| PendingRequest {
+            request: self.scenario.trips[waiting.trip as usize].request.clone(),
+            left_over: waiting.left_over,
+        });
+        let waiting = self.pending.iter().filter_map(|waiting| {
+            waiting.planned_since.map(|since| decision::Waiting {
+                request_id: self.scenario.trips[waiting.trip as usize]
+                    .request
+                    .id
+                    .clone(),
+                planned_since_ms: Some(since),
+                deadline_ms: None,
+            })
+        });
+        let asked = Asked(&self.scenario.trips[..self.next]);
+        let phantoms = phantoms_of(&asked, config, now);
+        let drivers = drivers.into_iter().map(|(_, driver)| driver).collect();
+        WindowSnapshot::from_ordered(
+            now,
+            config.clone(),
+            self.scenario.seed,
+            requests.collect(),
+            drivers,
+        )
+        .foreseeing(Foresight::new(phantoms, waiting.collect()))
+    }
+
     fn decide_window(
         &mut self,
         close: UnixMs,
     ) -> Result<(WindowDecision, Vec<u32>), DecisionError> {
         let drivers = self.free_drivers(close);
-        let snapshot = self.snapshot(close, 0, &drivers);
+        let looks_ahead = self.run.policy == Policy::Batch && self.scenario.config.looks_ahead();
+        let snapshot = if looks_ahead {
+            self.snapshot_ahead(close, &drivers)
+        } else {
+            self.snapshot(close, 0, &drivers)
+        };
         let decision = match self.run.policy {
             Policy::Greedy | Policy::GreedyNow => decide_oldest_first(&snapshot, &self.eta),
             Policy::GreedyEdge => decide_edge_first(&snapshot, &self.eta),
@@ -357,7 +420,7 @@ impl<'a> World<'a> {
                 let batch = decide_batch(&snapshot, &self.eta, &options, |phase| {
                     let now = Instant::now();
                     if phase == Phase::Solve {
-                        solve = now - started;
+                        solve += now - started;
                     }
                     started = now;
                 })?;
@@ -379,7 +442,8 @@ impl<'a> World<'a> {
             assigned: decision.assignments.len() as u32,
             expired: std::mem::take(&mut self.expired_between),
             total_eta_s: decision.total_eta_s(),
-            gains: decision.solve.as_ref().map(|facts| WindowGains {
+            planned: decision.planned().count() as u32,
+            gains: decision.gains().map(|facts| WindowGains {
                 vs_greedy_edge: facts.gain_vs_greedy_edge,
                 vs_greedy: facts.gain_vs_greedy,
                 status: facts.status,
@@ -430,6 +494,10 @@ impl<'a> World<'a> {
             if let Some(left) = unmatched.next_if(|left| left.request_id == trip.request.id) {
                 waiting.had_candidate |= left.reason.had_candidate();
                 waiting.left_over = waiting.left_over.saturating_add(1);
+                if left.reason == Reason::Planned && waiting.planned_since.is_none() {
+                    waiting.planned_since = Some(now);
+                    self.run.planned.push((waiting.trip, now));
+                }
             }
             self.pending[kept] = waiting;
             kept += 1;
@@ -487,6 +555,9 @@ impl<'a> World<'a> {
         snapshot.idle_since_ms = Some(free_at);
         self.drivers[driver as usize] = Arc::new(snapshot);
         self.free[driver as usize] = false;
+        let (error, seed) = (self.scenario.trip_end_error, self.scenario.seed);
+        let told = &self.drivers[driver as usize];
+        self.drives[driver as usize] = Some(Driving::new(error, seed, trip, told, free_at));
         self.releases.push(Reverse((free_at, driver)));
     }
 }

@@ -12,15 +12,16 @@ use kheya_solver::{Budget, Method, Options};
 use tokio::{sync::watch, task::spawn_blocking, time::sleep};
 
 use super::{
+    ahead::{SharedMemory, WindowAhead},
     claims::{ClaimError, Claims, Outcomes},
     decider::Decider,
     level::ServedLevel,
     report::{DecidedWindow, PhaseTimes},
-    snapshot::window_snapshot,
+    snapshot::{region_config, window_snapshot},
     tell,
 };
 use crate::{
-    decision::{Batch, WindowDecision, WindowSnapshot, decide_oldest_first, repair},
+    decision::{Batch, Foresight, WindowDecision, WindowSnapshot, decide_oldest_first, repair},
     domain::{RegionId, RequestId, UnixMs, WindowSeq},
     eta::StraightLine,
     leadership::{Duty, Lead},
@@ -46,6 +47,8 @@ pub(super) struct RegionContext {
     pub(super) duty: Arc<Duty>,
     /// How the region was served last.
     pub(super) level: Arc<ServedLevel>,
+    /// What its windows remember of each other where they look ahead.
+    pub(super) ahead: SharedMemory,
 }
 
 /// Why a window was not decided by this node.
@@ -197,7 +200,19 @@ async fn decide_window(
     let left = Duration::from_millis((deadline_ms - read.now_ms).get().max(0) as u64);
     let deadline = Instant::now() + left;
 
-    let decided = decide_on_a_thread(context, read, left.mul_f64(SOLVE_SHARE)).await?;
+    let config = region_config(&context.region, &read.document);
+    let mut ahead = None;
+    let mut foresight = Foresight::default();
+    if config.looks_ahead() {
+        let (store, region) = (&*context.store, &context.region);
+        let since = read.now_ms - config.demand_ahead_ms;
+        let mut recalled = WindowAhead::recall(store, region, &context.ahead, seq, since).await;
+        foresight = recalled.foresight(&config, &read.requests, read.now_ms);
+        ahead = Some(recalled);
+    }
+    let left = deadline.saturating_duration_since(Instant::now());
+    let budget = left.mul_f64(SOLVE_SHARE);
+    let decided = decide_on_a_thread(context, read, foresight, budget).await?;
     let may_claim = || {
         let held = *held.borrow();
         held.is_some_and(|now| now.epoch == lead.epoch && now.holds())
@@ -222,10 +237,20 @@ async fn decide_window(
             return Err(error);
         }
     };
+    let decision = claimed.repaired.as_ref().unwrap_or(decided.first());
+    let now = decided.snapshot.now();
+    if let Some(ahead) = &mut ahead {
+        let waits = waiting_after(&decided.snapshot, &claimed.outcomes);
+        ahead.decided(decision, now, |request| waits.contains(request));
+    }
     let report = DecidedWindow {
         source: decided.source(),
         cause: decided.batch.is_err().then_some("solver_failed"),
-        decision: claimed.repaired.as_ref().unwrap_or(decided.first()),
+        decision,
+        planned_age_s: ahead
+            .as_ref()
+            .and_then(|ahead| ahead.planned_age_s(decision, now)),
+        ahead: ahead.as_ref().map(WindowAhead::note),
         requests,
         deferred,
         outcomes: &claimed.outcomes,
@@ -245,6 +270,9 @@ async fn decide_window(
         let (region, snapshot) = (&context.region, &decided.snapshot);
         tell::sealed(region, &window.window, snapshot, &report, sealed);
         context.level.sealed(report.source);
+        if let Some(ahead) = ahead {
+            ahead.remember(&context.ahead);
+        }
     } else if let Err(error) = &sealed {
         tell::too_late(&context.region, seq, error);
     }
@@ -370,12 +398,13 @@ pub(super) async fn seal_window(
 async fn decide_on_a_thread(
     context: &RegionContext,
     read: Box<Snapshot>,
+    foresight: Foresight,
     budget: Duration,
 ) -> Result<Decided, WindowError> {
     let (decider, region) = (context.decider.clone(), context.region.clone());
     let decided = spawn_blocking(move || {
         let entered = Instant::now();
-        let snapshot = Arc::new(window_snapshot(&region, &read));
+        let snapshot = Arc::new(window_snapshot(&region, &read).foreseeing(foresight));
         let mut times = PhaseTimes {
             build: entered.elapsed(),
             ..PhaseTimes::default()
@@ -416,6 +445,15 @@ async fn decide_on_a_thread(
         }
     });
     decided.await.map_err(|_| WindowError::Panicked)
+}
+
+/// The requests of a window that wait on after its claims.
+pub(super) fn waiting_after(snapshot: &WindowSnapshot, outcomes: &Outcomes) -> BTreeSet<RequestId> {
+    let requests = snapshot.requests().iter();
+    let ids = requests.map(|pending| &pending.request.id);
+    ids.filter(|id| !matches!(outcomes.get(id), Some(PairOutcome::Claimed { .. })))
+        .cloned()
+        .collect()
 }
 
 fn hash_on_a_thread(snapshot: &Arc<WindowSnapshot>) -> impl Future<Output = Result<Arc<str>, ()>> {

@@ -5,6 +5,7 @@
 //! that were missed and for what is due (`watch`, on a thread that no solve can block), and the
 //! dispatch tier's own windows are decided when it asks (`own`).
 
+mod ahead;
 mod claims;
 mod decider;
 mod leader;

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
 
 use super::{
+    ahead::SharedMemory,
     decider::Decider,
     leader::{self, RegionContext},
     level::ServedLevel,
@@ -254,6 +255,7 @@ impl Node {
             recorder: recorder.clone(),
             duty: duty.clone(),
             level,
+            ahead: SharedMemory::default(),
         };
         let stop = || self.stop.subscribe();
         tokio::spawn(leader::lead(

@@ -139,7 +139,8 @@ impl OwnWork<'_> {
         self.apply_pings().await?;
         let overview = store.overview(self.region).await?;
         let sorted = self.sort_requests(&overview, &already).await?;
-        let config = snapshot::region_config(self.region, &overview.document);
+        // whoever asks for a window of its own wants its cars now
+        let config = snapshot::region_config(self.region, &overview.document).alone();
         let budget_ms = self
             .call
             .budget_ms

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde::Serialize;
 
-use super::claims::Outcomes;
+use super::{ahead::AheadNote, claims::Outcomes};
 use crate::{
     decision::{Exclusion, Phase, Reason, SolveFacts, Unmatched, WindowDecision},
     domain::{DriverId, Fence, Finite, RequestId, UnixMs},
@@ -45,6 +45,10 @@ pub(super) struct DecidedWindow<'a> {
     pub(super) times: PhaseTimes,
     pub(super) claim: Duration,
     pub(super) snapshot_hash: Option<Arc<str>>,
+    /// Longest time since a window first planned one of its planned requests.
+    pub(super) planned_age_s: Option<f64>,
+    /// What it adds to what the region remembers, where it looks ahead.
+    pub(super) ahead: Option<&'a AheadNote>,
 }
 
 /// A pair of a sealed window, with its claim.
@@ -63,6 +67,8 @@ struct Decisions<'a> {
     assignments: Vec<ClaimedPair<'a>>,
     unmatched: Vec<Unmatched>,
     excluded: &'a [Exclusion],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ahead: Option<&'a AheadNote>,
 }
 
 impl DecidedWindow<'_> {
@@ -119,6 +125,7 @@ impl DecidedWindow<'_> {
             assignments: self.claimed().collect(),
             unmatched: self.unmatched(),
             excluded: &self.decision.excluded,
+            ahead: self.ahead,
         };
         serde_json::to_string(&document).ok().map(Into::into)
     }
@@ -126,7 +133,10 @@ impl DecidedWindow<'_> {
     /// The body of the report.
     pub(super) fn body(&self) -> ReportBody {
         let facts = self.decision.solve.as_ref();
-        let gain = |gain: fn(&SolveFacts) -> f64| facts.map(|facts| Finite::or_zero(gain(facts)));
+        let gained = |gain: fn(&SolveFacts) -> f64| {
+            let facts = self.decision.gains();
+            facts.map(|facts| Finite::or_zero(gain(facts)))
+        };
         ReportBody {
             source: self.source,
             cause: self.cause.map(Into::into),
@@ -143,17 +153,18 @@ impl DecidedWindow<'_> {
             ),
             status: facts.map(|facts| facts.status.name().into()),
             method: facts.map(|facts| facts.method.name().into()),
-            gap: gain(|facts| facts.gap),
+            gap: facts.map(|facts| Finite::or_zero(facts.gap)),
             build_ms: in_ms(self.times.build),
             eta_ms: in_ms(self.times.eta),
             solve_ms: in_ms(self.times.solve),
             verify_ms: in_ms(self.times.verify),
             claim_ms: in_ms(self.claim),
             total_eta_s: Finite::or_zero(self.claimed().map(|pair| pair.eta_s).sum()),
-            gain_vs_greedy_s: gain(|facts| facts.gain_vs_greedy.as_seconds()),
-            gain_vs_greedy_edge_s: gain(|facts| facts.gain_vs_greedy_edge.as_seconds()),
+            gain_vs_greedy_s: gained(|facts| facts.gain_vs_greedy.as_seconds()),
+            gain_vs_greedy_edge_s: gained(|facts| facts.gain_vs_greedy_edge.as_seconds()),
             claim_lost: self.claim_lost,
             snapshot_hash: self.snapshot_hash.clone(),
+            planned_age_s: self.planned_age_s.map(Finite::or_zero),
         }
     }
 }

@@ -21,13 +21,34 @@ pub fn window_snapshot(region: &RegionId, read: &Snapshot) -> WindowSnapshot {
         request: Arc::new(request(&pending.draft, pending.requested_at_ms)),
         left_over: pending.left_over,
     });
+    let config = region_config(region, &read.document);
+    let ends_count = config.looks_ahead();
+    let drivers = read.drivers.iter().map(|view| {
+        let driver = driver(view);
+        if ends_count {
+            without_old_end(view, driver)
+        } else {
+            driver
+        }
+    });
     WindowSnapshot::from_ordered(
         read.now_ms,
-        region_config(region, &read.document),
+        config,
         seed(region, read.window.seq),
         requests.collect(),
-        read.drivers.iter().map(driver).collect(),
+        drivers.collect(),
     )
+}
+
+/// A driver keeps the end of a trip that it told until it tells another: one that lies before its
+/// present claim is that of an earlier trip.
+fn without_old_end(view: &DriverView, mut driver: Arc<DriverSnapshot>) -> Arc<DriverSnapshot> {
+    let made = view.claim.as_ref().map(|claim| claim.made_ms);
+    let old = |end: TripEnd| made.is_some_and(|made| end.at_ms <= made);
+    if driver.trip_end.is_some_and(old) {
+        Arc::make_mut(&mut driver).trip_end = None;
+    }
+    driver
 }
 
 /// The configuration in the store's document. One that cannot be read (written by a newer version,

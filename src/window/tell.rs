@@ -49,7 +49,7 @@ pub(super) fn sealed(
         telemetry::unmatched(region, left.reason.name(), 1);
     }
     telemetry::claims_lost(region, decided.claim_lost.into());
-    if let Some(facts) = &decided.decision.solve {
+    if let Some(facts) = decided.decision.gains() {
         let (oldest, edge) = (facts.gain_vs_greedy, facts.gain_vs_greedy_edge);
         telemetry::gains(region, oldest.as_seconds(), edge.as_seconds());
     }

@@ -11,10 +11,13 @@ use tokio::{
 };
 
 use super::{
+    ahead::WindowAhead,
     claims::{Claims, Outcomes},
-    leader::{RegionContext, Taken, WindowError, lost_requests, seal_window, take, until},
+    leader::{
+        RegionContext, Taken, WindowError, lost_requests, seal_window, take, until, waiting_after,
+    },
     report::{DecidedWindow, PhaseTimes},
-    snapshot::window_snapshot,
+    snapshot::{region_config, window_snapshot},
     tell,
 };
 use crate::{
@@ -174,6 +177,8 @@ async fn take_over(context: &RegionContext, missed: WindowSignal) -> Result<(), 
     // what another owner claimed before is part of the window too
     let requests = read.requests.len() + window.window.claimed as usize;
     let deferred = read.deferred;
+    let config = region_config(&context.region, &read.document);
+    let pending = config.looks_ahead().then(|| read.requests.clone());
     let (mut outcomes, mut made) = (Outcomes::new(), Vec::<Assignment>::new());
     let (mut claim_lost, mut times) = (0, PhaseTimes::default());
     let claiming = Instant::now();
@@ -216,12 +221,28 @@ async fn take_over(context: &RegionContext, missed: WindowSignal) -> Result<(), 
             None => break (snapshot, decision),
         }
     };
+    // the greedy rule does not look ahead, but hands on what the windows before saw
+    let ahead = match pending {
+        Some(pending) => {
+            let (store, region) = (&*context.store, &context.region);
+            let now = snapshot.now();
+            let since = now - config.demand_ahead_ms;
+            let mut ahead =
+                WindowAhead::recall(store, region, &context.ahead, missed.seq, since).await;
+            ahead.foresight(&config, &pending, now);
+            let waits = waiting_after(&snapshot, &outcomes);
+            ahead.decided(&decision, now, |request| waits.contains(request));
+            Some(ahead)
+        }
+        None => None,
+    };
     seal(
         context,
         &window,
         &snapshot,
         decision,
         Work {
+            ahead,
             cause,
             requests,
             deferred,
@@ -261,6 +282,7 @@ fn record_round(
 
 /// What a take-over did before its seal.
 struct Work {
+    ahead: Option<WindowAhead>,
     cause: &'static str,
     requests: usize,
     deferred: u32,
@@ -299,6 +321,8 @@ async fn seal(
         times: work.times,
         claim: work.claim,
         snapshot_hash: None,
+        planned_age_s: None,
+        ahead: work.ahead.as_ref().map(WindowAhead::note),
     };
     let seal = Seal {
         window_seq: taken.window.seq,
@@ -311,6 +335,9 @@ async fn seal(
         .inspect_err(|error| tell::too_late(&context.region, taken.window.seq, error))?;
     tell::sealed(&context.region, &taken.window, snapshot, &report, &sealed);
     context.level.sealed(report.source);
+    if let Some(ahead) = work.ahead {
+        ahead.remember(&context.ahead);
+    }
     Ok(())
 }
 

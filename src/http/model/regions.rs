@@ -21,6 +21,7 @@ pub struct RegionAnswer {
     /// Its id.
     pub region: String,
     /// Its configuration.
+    #[serde(serialize_with = "RegionConfig::serialize_settings")]
     #[schema(value_type = ConfigBody)]
     pub config: RegionConfig,
     /// The configuration's version.
@@ -95,6 +96,7 @@ pub struct PatchedAnswer {
     /// The region.
     pub region: String,
     /// Its configuration.
+    #[serde(serialize_with = "RegionConfig::serialize_settings")]
     #[schema(value_type = ConfigBody)]
     pub config: RegionConfig,
     /// Its version; unchanged when nothing changed, and in a dry run.
@@ -169,7 +171,7 @@ impl From<Clamped> for ClampedBody {
 
 /// What differs between two configurations.
 pub(crate) fn changes(from: &RegionConfig, to: &RegionConfig) -> BTreeMap<String, Change> {
-    let (from, to) = (fields(from), fields(to));
+    let (from, to) = (from.settings(), to.settings());
     let mut changes = BTreeMap::new();
     for (name, to) in to {
         let from = from.get(&name).cloned().unwrap_or_default();
@@ -185,7 +187,7 @@ pub(crate) fn with_defaults(
     patch: Map<String, Value>,
     defaults: &RegionConfig,
 ) -> Map<String, Value> {
-    let defaults = fields(defaults);
+    let defaults = defaults.settings();
     let filled = patch
         .into_iter()
         .map(|(name, value)| match defaults.get(&name) {
@@ -193,11 +195,4 @@ pub(crate) fn with_defaults(
             _ => (name, value),
         });
     filled.collect()
-}
-
-fn fields(config: &RegionConfig) -> Map<String, Value> {
-    match serde_json::to_value(config) {
-        Ok(Value::Object(fields)) => fields,
-        _ => Map::new(),
-    }
 }

@@ -99,6 +99,11 @@ pub struct ReportBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, nullable = false)]
     pub snapshot_hash: Option<Arc<str>>,
+    /// Of its `planned` requests, the longest time in seconds since a window first planned one;
+    /// while a window looks ahead the gains are `null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<f64>, nullable = false)]
+    pub planned_age_s: Option<Finite>,
     /// Every decision of the window; kept for the last 50 windows, in the report of one window
     /// alone.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -150,6 +155,7 @@ impl ReportBody {
             gain_vs_greedy_edge_s: body.gain_vs_greedy_edge_s,
             claim_lost: body.claim_lost,
             snapshot_hash: body.snapshot_hash,
+            planned_age_s: body.planned_age_s,
             decisions: None,
         }
     }

@@ -1,7 +1,5 @@
 //! The settings of the region that was replayed.
 
-use serde_json::Value;
-
 use super::{
     charts::{Column, Table},
     markup::{Element, of_text},
@@ -42,12 +40,7 @@ pub(super) fn config_section(config: &RegionConfig) -> Element {
 }
 
 fn rows(config: &RegionConfig) -> Vec<Vec<String>> {
-    let (Ok(Value::Object(values)), Ok(defaults)) = (
-        serde_json::to_value(config),
-        serde_json::to_value(RegionConfig::default()),
-    ) else {
-        return Vec::new();
-    };
+    let (values, defaults) = (config.settings(), RegionConfig::default().settings());
     let rows = values.iter().map(|(name, value)| {
         let default = defaults
             .get(name)

@@ -29,6 +29,14 @@ pub(super) fn headline(report: &ReplayReport) -> Vec<Element> {
         )
         .class("lead"),
     ];
+    if let Some(ahead) = report.runs.iter().find_map(|kpis| kpis.ahead.as_ref()) {
+        let text = format!(
+            "Batch decides {}: its figures and what it gains are those of that, the other rules do not look ahead. {}.",
+            ahead.in_words(),
+            ahead.wait_in_words()
+        );
+        elements.push(of_text("p", text).class("note"));
+    }
     if first.requests == 0 {
         return elements;
     }

@@ -90,6 +90,14 @@ pub(super) fn once_sections(account: &Account, once: &Once<'_>) -> Vec<Section> 
         whole(scenario.drivers.len() as u64),
         scenario.seed
     );
+    let ahead = kpis.iter().find_map(|kpis| kpis.ahead.as_ref());
+    let note = ahead.map_or(note.clone(), |ahead| {
+        format!(
+            "{note} Batch decides {}. {}.",
+            ahead.in_words(),
+            ahead.wait_in_words()
+        )
+    });
     let charts = [
         Some(cost_bars(kpis)),
         Some(wait_curves(collected, kpis)),

@@ -7,7 +7,7 @@ use super::report::Setting;
 use crate::{
     config::RegionConfig,
     domain::DurationMs,
-    replay::{Behaviour, Policy, input::FleetDriver},
+    replay::{Behaviour, Policy, TripEndError, input::FleetDriver},
 };
 
 /// Most replays in one sweep.
@@ -31,6 +31,12 @@ pub struct TunePlan {
     pub max_pickup_eta_s: Axis<f64>,
     /// Weights of a request's age.
     pub age_weight: Axis<f64>,
+    /// How far ahead drivers are planned who will be free.
+    pub plan_ahead: Axis<DurationMs>,
+    /// How long past pickups stand for the next.
+    pub demand_ahead: Axis<DurationMs>,
+    /// How well the ends of trips are known that are looked ahead to.
+    pub trip_end_error: TripEndError,
     /// Fleets.
     pub fleets: Vec<TuneFleet>,
     /// Seeds.
@@ -61,6 +67,16 @@ pub struct Rules {
     pub beside: Vec<Policy>,
     /// Whether the others, too, try every window, or the reference's alone.
     pub all_windows: bool,
+}
+
+/// One value of each axis.
+#[derive(Clone, Copy)]
+struct Values {
+    window: DurationMs,
+    cap_s: f64,
+    weight: f64,
+    plan: DurationMs,
+    demand: DurationMs,
 }
 
 /// One thing to run, under every seed.
@@ -131,6 +147,15 @@ impl<T: PartialOrd + Copy + std::fmt::Display> Axis<T> {
         value == self.reference
     }
 
+    /// The values that are tried: all, or the reference's alone.
+    fn tried(&self, all: bool) -> &[T] {
+        if all {
+            &self.values
+        } else {
+            std::slice::from_ref(&self.reference)
+        }
+    }
+
     /// The smallest and the largest value.
     pub(super) fn ends(&self) -> [T; 2] {
         let first = self.values.first().copied().unwrap_or(self.reference);
@@ -177,43 +202,55 @@ impl TunePlan {
         cases: &mut Vec<Case>,
     ) -> Result<(), PlanError> {
         let swept = policy == self.rules.swept;
-        let windows = if policy.has_windows() && (swept || self.rules.all_windows) {
-            &self.windows.values[..]
-        } else {
-            std::slice::from_ref(&self.windows.reference)
-        };
-        // an age weighs in the price of leaving a rider behind, at which only batch looks
-        let weights = if policy == Policy::Batch {
-            &self.age_weight.values[..]
-        } else {
-            std::slice::from_ref(&self.age_weight.reference)
-        };
+        let every = policy.has_windows() && (swept || self.rules.all_windows);
+        let windows = self.windows.tried(every);
+        // an age weighs in the price of leaving a rider behind, at which only batch looks; nor does
+        // any other rule look ahead
+        let batch = policy == Policy::Batch;
         for &window in windows {
             for &cap_s in &self.max_pickup_eta_s.values {
-                for &weight in weights {
-                    let reference = swept
-                        && self.windows.is_reference(window)
-                        && self.max_pickup_eta_s.is_reference(cap_s)
-                        && self.age_weight.is_reference(weight);
-                    cases.push(Case {
-                        policy,
-                        fleet,
-                        config: self.configured(window, cap_s, weight)?,
-                        reference,
-                    });
+                for &weight in self.age_weight.tried(batch) {
+                    for &plan in self.plan_ahead.tried(batch) {
+                        for &demand in self.demand_ahead.tried(batch) {
+                            let values = Values {
+                                window,
+                                cap_s,
+                                weight,
+                                plan,
+                                demand,
+                            };
+                            cases.push(Case {
+                                policy,
+                                fleet,
+                                config: self.configured(values)?,
+                                reference: swept && self.is_reference(values),
+                            });
+                        }
+                    }
                 }
             }
         }
         Ok(())
     }
 
+    /// Whether the others are compared with these values.
+    fn is_reference(&self, values: Values) -> bool {
+        self.windows.is_reference(values.window)
+            && self.max_pickup_eta_s.is_reference(values.cap_s)
+            && self.age_weight.is_reference(values.weight)
+            && self.plan_ahead.is_reference(values.plan)
+            && self.demand_ahead.is_reference(values.demand)
+    }
+
     /// The configuration with one value of each axis.
-    fn configured(
-        &self,
-        window: DurationMs,
-        cap_s: f64,
-        weight: f64,
-    ) -> Result<RegionConfig, PlanError> {
+    fn configured(&self, values: Values) -> Result<RegionConfig, PlanError> {
+        let Values {
+            window,
+            cap_s,
+            weight,
+            plan,
+            demand,
+        } = values;
         let mut patch = Map::new();
         let mut set = |name: &str, value: Value| patch.insert(name.into(), value);
         set("window_ms", window.get().into());
@@ -222,10 +259,14 @@ impl TunePlan {
         set("budget_ms", budget_ms.into());
         set("max_pickup_eta_s", cap_s.into());
         set("age_weight", weight.into());
+        set("plan_ahead_ms", plan.get().into());
+        set("demand_ahead_ms", demand.get().into());
         let refused = |path: &str, detail: String| {
             let (flag, value) = match path {
                 "max_pickup_eta_s" | "idle_weight" => ("--max-pickup-eta", cap_s.to_string()),
                 "age_weight" => ("--age-weight", weight.to_string()),
+                "plan_ahead_ms" => ("--plan-ahead", format!("{plan}ms")),
+                "demand_ahead_ms" => ("--demand-ahead", format!("{demand}ms")),
                 _ => ("--windows", format!("{window}ms")),
             };
             PlanError::Value {
@@ -260,6 +301,15 @@ impl TuneFleet {
 }
 
 impl Case {
+    /// A time looked ahead, which is none under the rules that do not look.
+    fn ahead(&self, time: DurationMs) -> i64 {
+        if self.policy == Policy::Batch {
+            time.get()
+        } else {
+            0
+        }
+    }
+
     /// What the report says of it.
     pub(super) fn setting(&self, fleets: &[TuneFleet]) -> Setting {
         let windows = self.policy.has_windows();
@@ -273,6 +323,8 @@ impl Case {
             },
             max_pickup_eta_s: self.config.max_pickup_eta_s,
             age_weight: self.config.age_weight,
+            plan_ahead_ms: self.ahead(self.config.plan_ahead_ms),
+            demand_ahead_ms: self.ahead(self.config.demand_ahead_ms),
         }
     }
 }

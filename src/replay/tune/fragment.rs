@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use super::report::TuneReport;
 use crate::{
@@ -23,10 +23,7 @@ pub fn config_fragment(
     region: Option<&RegionId>,
 ) -> Result<String, toml::ser::Error> {
     let recommended = &report.recommended;
-    let all = match serde_json::to_value(config) {
-        Ok(Value::Object(all)) => all,
-        _ => Map::new(),
-    };
+    let all = config.settings();
     let mut settings = Map::new();
     for name in given {
         if let Some(value) = all.get(name) {
@@ -51,6 +48,23 @@ pub fn config_fragment(
         recommended.max_pickup_eta_s.into(),
     );
     settings.insert("age_weight".into(), recommended.age_weight.into());
+    for (name, chosen, own) in [
+        (
+            "plan_ahead_ms",
+            recommended.plan_ahead_ms,
+            config.plan_ahead_ms,
+        ),
+        (
+            "demand_ahead_ms",
+            recommended.demand_ahead_ms,
+            config.demand_ahead_ms,
+        ),
+    ] {
+        // off is the default: it is written only where it was on
+        if chosen != 0 || own != DurationMs::ZERO {
+            settings.insert(name.into(), chosen.into());
+        }
+    }
 
     let mut text = String::from("# From kheya tune, for kheya serve --config.\n");
     for line in lines(&recommended.reason) {

@@ -68,13 +68,22 @@ fn write_method(text: &mut String, report: &TuneReport) {
 }
 
 fn write_rows(text: &mut String, rows: &[&SweepRow]) {
+    // columns of settings that are off everywhere would only take room
+    let ahead = rows
+        .iter()
+        .any(|row| row.setting.plan_ahead_ms > 0 || row.setting.demand_ahead_ms > 0);
     let _ = writeln!(
         text,
-        "\n{:<12} {:>7} {:>7} {:>6} {:>8} {:>10} {:>9} {:>20} {:<15} {:>13} {:>9}",
+        "\n{:<12} {:>7} {:>7} {:>6}{} {:>8} {:>10} {:>9} {:>20} {:<15} {:>13} {:>9}",
         "policy",
         "window",
         "cap",
         "age",
+        if ahead {
+            format!(" {:>6} {:>6}", "plan", "demand")
+        } else {
+            String::new()
+        },
         "served",
         "rider cost",
         "differs",
@@ -87,11 +96,18 @@ fn write_rows(text: &mut String, rows: &[&SweepRow]) {
         let setting = &row.setting;
         let _ = writeln!(
             text,
-            "{:<12} {:>7} {:>7} {:>6} {:>8} {:>10} {:>9} {:>20} {:<15} {:>13} {:>9}",
+            "{:<12} {:>7} {:>7} {:>6}{} {:>8} {:>10} {:>9} {:>20} {:<15} {:>13} {:>9}",
             setting.policy,
             window(setting.window_ms),
             format!("{} s", setting.max_pickup_eta_s),
             setting.age_weight,
+            if ahead {
+                let seconds = |ms: i64| format!("{} s", ms as f64 / 1000.0);
+                let (plan, demand) = (setting.plan_ahead_ms, setting.demand_ahead_ms);
+                format!(" {:>6} {:>6}", seconds(plan), seconds(demand))
+            } else {
+                String::new()
+            },
             percent(row.match_rate),
             row.rider_cost_s.map_or_else(dash, seconds),
             if row.reference {

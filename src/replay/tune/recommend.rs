@@ -30,6 +30,8 @@ pub(super) struct Words {
     pub(super) windows: bool,
     pub(super) caps: bool,
     pub(super) weights: bool,
+    pub(super) plans: bool,
+    pub(super) demands: bool,
 }
 
 /// Chooses among settings of one rule and fleet.
@@ -45,6 +47,8 @@ pub(super) fn recommend(
             window_ms: 0,
             max_pickup_eta_s: 0.0,
             age_weight: 0.0,
+            plan_ahead_ms: 0,
+            demand_ahead_ms: 0,
             change: false,
             reason: "nothing was swept".into(),
         };
@@ -93,6 +97,8 @@ fn settle(chosen: &Choice, change: bool, reason: String) -> Recommendation {
         window_ms: chosen.setting.window_ms,
         max_pickup_eta_s: chosen.setting.max_pickup_eta_s,
         age_weight: chosen.setting.age_weight,
+        plan_ahead_ms: chosen.setting.plan_ahead_ms,
+        demand_ahead_ms: chosen.setting.demand_ahead_ms,
         change,
         reason,
     }
@@ -256,7 +262,8 @@ impl Words {
     pub(super) fn name(self, setting: &Setting) -> String {
         let mut parts = Vec::new();
         let windowless = setting.window_ms == 0;
-        if !windowless && (self.windows || !(self.caps || self.weights)) {
+        let others = self.caps || self.weights || self.plans || self.demands;
+        if !windowless && (self.windows || !others) {
             parts.push(format!("{} s", setting.window_ms as f64 / 1000.0));
         }
         if self.caps || windowless {
@@ -264,6 +271,13 @@ impl Words {
         }
         if self.weights {
             parts.push(format!("age weight {}", setting.age_weight));
+        }
+        let seconds = |ms: i64| ms as f64 / 1000.0;
+        if self.plans {
+            parts.push(format!("plan {} s", seconds(setting.plan_ahead_ms)));
+        }
+        if self.demands {
+            parts.push(format!("demand {} s", seconds(setting.demand_ahead_ms)));
         }
         parts.join(" / ")
     }

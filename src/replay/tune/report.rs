@@ -85,6 +85,10 @@ pub struct MethodReport {
     pub spread_over_minute_share: f64,
     /// Confidence of the intervals, over all comparisons of one fleet and rule together.
     pub confidence: f64,
+    /// How badly the ends of trips are known that were looked ahead to: standard deviation of the
+    /// logarithm of the remaining time; absent where no setting looks ahead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trip_end_error: Option<f64>,
     /// Riders and drivers who may refuse, as they were asked for; absent where nobody refuses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patience: Option<String>,
@@ -106,6 +110,10 @@ pub struct Setting {
     pub max_pickup_eta_s: f64,
     /// Weight of a request's age.
     pub age_weight: f64,
+    /// How far ahead drivers are planned who will be free; 0 is not at all.
+    pub plan_ahead_ms: i64,
+    /// How long past pickups stand for the next; 0 is not at all.
+    pub demand_ahead_ms: i64,
 }
 
 /// What a comparison says.
@@ -183,6 +191,10 @@ pub struct Recommendation {
     pub max_pickup_eta_s: f64,
     /// Weight of a request's age.
     pub age_weight: f64,
+    /// How far ahead drivers are planned who will be free.
+    pub plan_ahead_ms: i64,
+    /// How long past pickups stand for the next.
+    pub demand_ahead_ms: i64,
     /// Whether it is anything else than the reference.
     pub change: bool,
     /// Why, in whole sentences.
@@ -224,6 +236,10 @@ pub struct HourRow {
     pub max_pickup_eta_s: f64,
     /// Weight of a request's age.
     pub age_weight: f64,
+    /// How far ahead drivers are planned who will be free.
+    pub plan_ahead_ms: i64,
+    /// How long past pickups stand for the next.
+    pub demand_ahead_ms: i64,
     /// Whether the others are compared with it.
     pub reference: bool,
     /// Share of the requests that got a driver.
@@ -289,6 +305,8 @@ impl TuneReport {
             "window_ms",
             "max_pickup_eta_s",
             "age_weight",
+            "plan_ahead_ms",
+            "demand_ahead_ms",
             "seed",
             "block_from_ms",
             "requests",
@@ -305,6 +323,8 @@ impl TuneReport {
                 setting.window_ms.to_string(),
                 setting.max_pickup_eta_s.to_string(),
                 setting.age_weight.to_string(),
+                setting.plan_ahead_ms.to_string(),
+                setting.demand_ahead_ms.to_string(),
                 row.seed.to_string(),
                 row.block_from_ms.to_string(),
                 row.requests.to_string(),

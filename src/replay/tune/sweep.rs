@@ -19,7 +19,7 @@ use super::{
 use crate::{
     decision::DecisionError,
     domain::{Draw, DurationMs, UnixMs},
-    replay::{Scenario, input::Demand, run, sample_fleet},
+    replay::{Policy, Scenario, input::Demand, run, sample_fleet},
 };
 
 /// A sweep, ready to run.
@@ -108,6 +108,7 @@ impl<'a> Sweep<'a> {
         Scenario::new(case.config.clone(), seed, self.t0, &demand, fleet)
             .with_phase(DurationMs::new(phase))
             .with_behaviour(self.plan.behaviour)
+            .with_trip_end_error(self.plan.trip_end_error)
     }
 
     /// What a lost rider costs, in every setting alike.
@@ -260,6 +261,8 @@ impl<'a> Sweep<'a> {
             windows: self.plan.windows.is_swept() && self.plan.rules.swept.has_windows(),
             caps: self.plan.max_pickup_eta_s.is_swept(),
             weights: self.plan.age_weight.is_swept(),
+            plans: self.plan.plan_ahead.is_swept(),
+            demands: self.plan.demand_ahead.is_swept(),
         }
     }
 
@@ -295,6 +298,8 @@ impl<'a> Sweep<'a> {
                 window_ms: setting.window_ms,
                 max_pickup_eta_s: setting.max_pickup_eta_s,
                 age_weight: setting.age_weight,
+                plan_ahead_ms: setting.plan_ahead_ms,
+                demand_ahead_ms: setting.demand_ahead_ms,
                 reference,
                 match_rate: totals.match_rate(),
                 rider_cost_s,
@@ -336,9 +341,16 @@ impl<'a> Sweep<'a> {
                 0.0
             },
             confidence: 1.0 - ALPHA,
+            trip_end_error: self.looks_ahead().then(|| self.plan.trip_end_error.sigma()),
             patience: self.plan.behaviour.patience.map(|p| p.to_string()),
             acceptance: self.plan.behaviour.acceptance.map(|a| a.to_string()),
         }
+    }
+
+    /// Whether any setting looks ahead.
+    fn looks_ahead(&self) -> bool {
+        let looks = |case: &Case| case.policy == Policy::Batch && case.config.looks_ahead();
+        self.cases.iter().any(looks)
     }
 
     fn notes(&self) -> Vec<String> {
@@ -358,6 +370,14 @@ impl<'a> Sweep<'a> {
             (Some(_), Some(_)) => None,
         };
         let mut notes: Vec<String> = left_out.into_iter().map(str::to_owned).collect();
+        if self.looks_ahead() {
+            notes.push(format!(
+                "Windows that look ahead know the end of a trip with an error: the logarithm of the \
+                 time left of it is off by a normal draw of standard deviation {} \
+                 (--trip-end-error).",
+                self.plan.trip_end_error
+            ));
+        }
         if self.grid.drawn_from() == DrawnFrom::Nearby {
             notes.push(
                 "The intervals take the course of this recording as given: they say how sure a \

@@ -10,7 +10,7 @@ use super::{
         markup::Element,
     },
     curves::Curves,
-    recommended::verdict_text,
+    recommended::{ahead_in_words, verdict_text},
 };
 use crate::replay::{
     Policy,
@@ -334,8 +334,9 @@ pub(super) fn in_words(setting: &Setting) -> String {
         format!("window {}", window(setting.window_ms))
     };
     format!(
-        "{window}, cap {} s, age {}",
+        "{window}, cap {} s, age {}{}",
         short(setting.max_pickup_eta_s),
-        short(setting.age_weight)
+        short(setting.age_weight),
+        ahead_in_words(setting.plan_ahead_ms, setting.demand_ahead_ms),
     )
 }

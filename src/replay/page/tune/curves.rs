@@ -24,11 +24,21 @@ pub(super) enum Swept {
     Cap,
     /// Weight of a request's age.
     Weight,
+    /// How far ahead drivers are planned, in seconds.
+    Plan,
+    /// How long past pickups stand for the next, in seconds.
+    Demand,
 }
 
 impl Swept {
     /// All, the one to run along the axis first.
-    const ALL: [Self; 3] = [Self::Window, Self::Cap, Self::Weight];
+    const ALL: [Self; 5] = [
+        Self::Window,
+        Self::Cap,
+        Self::Weight,
+        Self::Plan,
+        Self::Demand,
+    ];
 
     /// Its value in a setting.
     pub(super) fn of(self, setting: &Setting) -> f64 {
@@ -36,6 +46,8 @@ impl Swept {
             Self::Window => setting.window_ms as f64 / 1000.0,
             Self::Cap => setting.max_pickup_eta_s,
             Self::Weight => setting.age_weight,
+            Self::Plan => setting.plan_ahead_ms as f64 / 1000.0,
+            Self::Demand => setting.demand_ahead_ms as f64 / 1000.0,
         }
     }
 
@@ -45,6 +57,8 @@ impl Swept {
             Self::Window => "window, seconds",
             Self::Cap => "longest pickup ETA, seconds",
             Self::Weight => "age weight",
+            Self::Plan => "planned ahead, seconds",
+            Self::Demand => "demand ahead, seconds",
         }
     }
 
@@ -54,6 +68,8 @@ impl Swept {
             Self::Window => "window in seconds",
             Self::Cap => "longest pickup ETA in seconds",
             Self::Weight => "age weight",
+            Self::Plan => "plan ahead in seconds",
+            Self::Demand => "demand ahead in seconds",
         }
     }
 
@@ -64,6 +80,8 @@ impl Swept {
             Self::Window => format!("window {value} s"),
             Self::Cap => format!("cap {value} s"),
             Self::Weight => format!("age {value}"),
+            Self::Plan => format!("plan {value} s"),
+            Self::Demand => format!("demand {value} s"),
         }
     }
 }

@@ -1,0 +1,261 @@
+//! What a region's windows remember of each other where they look ahead: the pickups asked for
+//! lately, and since when requests are planned.
+//!
+//! The leader keeps it from window to window. Every window also notes its part beside its sealed
+//! decisions, which stores keep for the last 50 windows: a new leader reads them back, on either
+//! store by the same calls. So after a change of leaders pickups are known from 50 windows at most,
+//! and since when a request is planned as long as the last sealed window is known.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    config::RegionValues,
+    decision::{Foresight, MAX_PHANTOMS, RecentPickups, Waiting, WindowDecision, phantoms_of},
+    domain::{DurationMs, Place, RegionId, RequestId, UnixMs, WindowSeq},
+    protocol::{SnapshotRequest, rules::KEPT_DECISIONS},
+    store::Store,
+    supply::Position,
+};
+
+/// What a region's windows remember of each other; shared by the region's tasks of one node.
+pub(super) type SharedMemory = Arc<Mutex<AheadMemory>>;
+
+/// What the windows so far saw.
+#[derive(Debug, Clone, Default)]
+pub(super) struct AheadMemory {
+    /// The window up to which it is complete.
+    up_to: Option<WindowSeq>,
+    pickups: RecentPickups,
+    planned: BTreeMap<RequestId, UnixMs>,
+}
+
+/// What a window adds, as it stands beside its decisions.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct AheadNote {
+    /// Its requests that were planned, by it or before, and still wait.
+    planned: Vec<PlannedSince>,
+    /// Pickups that it saw first.
+    pickups: Vec<Asked>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct PlannedSince {
+    request_id: RequestId,
+    since_ms: UnixMs,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Asked {
+    request_id: RequestId,
+    at_ms: UnixMs,
+    pickup: Place,
+}
+
+/// The part of a sealed window's decisions that is read back.
+#[derive(Deserialize)]
+struct Noted {
+    #[serde(default)]
+    ahead: Option<AheadNote>,
+}
+
+/// A window that looks ahead, from its reading to its seal.
+pub(super) struct WindowAhead {
+    seq: WindowSeq,
+    memory: AheadMemory,
+    note: AheadNote,
+}
+
+impl WindowAhead {
+    /// What window `seq` may know: from the node's own memory, or read back from the store when
+    /// another node decided the window before.
+    pub(super) async fn recall(
+        store: &dyn Store,
+        region: &RegionId,
+        shared: &SharedMemory,
+        seq: WindowSeq,
+        since: UnixMs,
+    ) -> Self {
+        let own = shared.lock().clone();
+        let before = seq.get().checked_sub(1).map(WindowSeq::new);
+        let memory = if own.up_to.is_some() && own.up_to == before {
+            own
+        } else {
+            read_back(store, region, seq, since).await
+        };
+        Self {
+            seq,
+            memory,
+            note: AheadNote::default(),
+        }
+    }
+
+    /// What a window of these requests, read at `now`, knows of what comes next.
+    pub(super) fn foresight(
+        &mut self,
+        config: &RegionValues,
+        requests: &[SnapshotRequest],
+        now: UnixMs,
+    ) -> Foresight {
+        let from = now - config.demand_ahead_ms;
+        self.memory.pickups.forget_until(from);
+        for request in requests {
+            let at_ms = request.requested_at_ms;
+            let pickup = request.draft.pickup;
+            let new = at_ms > from && config.demand_ahead_ms > DurationMs::ZERO;
+            if new
+                && self
+                    .memory
+                    .pickups
+                    .see(&request.draft.id, at_ms, pickup.into())
+            {
+                self.note.pickups.push(Asked {
+                    request_id: request.draft.id.clone(),
+                    at_ms,
+                    pickup,
+                });
+            }
+        }
+        let waiting = requests.iter().filter_map(|request| {
+            let planned_since_ms = self.memory.planned.get(&request.draft.id).copied();
+            let plain = request.requested_at_ms + config.max_wait_ms;
+            let deadline_ms = Some(request.deadline_ms).filter(|deadline| *deadline != plain);
+            let known = planned_since_ms.is_some() || deadline_ms.is_some();
+            known.then(|| Waiting {
+                request_id: request.draft.id.clone(),
+                planned_since_ms,
+                deadline_ms,
+            })
+        });
+        let waiting = waiting.collect();
+        Foresight::new(phantoms_of(&self.memory.pickups, config, now), waiting)
+    }
+
+    /// Takes in what the window decided at `now`: who was planned is so since then, or since before.
+    /// `still_waits` says which requests got no car after all.
+    pub(super) fn decided(
+        &mut self,
+        decision: &WindowDecision,
+        now: UnixMs,
+        still_waits: impl Fn(&RequestId) -> bool,
+    ) {
+        for request in decision.planned() {
+            self.memory.planned.entry(request.clone()).or_insert(now);
+        }
+        self.memory
+            .planned
+            .retain(|request, _| still_waits(request));
+        let planned = self.memory.planned.iter();
+        self.note.planned = planned
+            .map(|(request_id, since_ms)| PlannedSince {
+                request_id: request_id.clone(),
+                since_ms: *since_ms,
+            })
+            .collect();
+    }
+
+    /// What the window adds, for its sealed decisions.
+    pub(super) fn note(&self) -> &AheadNote {
+        &self.note
+    }
+
+    /// Longest time since a window first planned one of the requests planned at `now`, in seconds.
+    pub(super) fn planned_age_s(&self, decision: &WindowDecision, now: UnixMs) -> Option<f64> {
+        let since = decision.planned().map(|request| {
+            let since = self.memory.planned.get(request).copied();
+            (now - since.unwrap_or(now)).as_seconds()
+        });
+        since.reduce(f64::max)
+    }
+
+    /// The window was sealed: the node remembers what it saw.
+    pub(super) fn remember(mut self, shared: &SharedMemory) {
+        self.memory.up_to = Some(self.seq);
+        *shared.lock() = self.memory;
+    }
+}
+
+/// What the windows before `seq` noted, the newest first, as far back as `since` or as they are
+/// kept. Windows that nobody decided noted nothing; a report that cannot be read ends it.
+async fn read_back(
+    store: &dyn Store,
+    region: &RegionId,
+    seq: WindowSeq,
+    since: UnixMs,
+) -> AheadMemory {
+    let mut memory = AheadMemory::default();
+    let mut newest = true;
+    let kept = 1..=KEPT_DECISIONS as u64;
+    for before in kept.map_while(|back| seq.get().checked_sub(back)) {
+        let Ok(Some(view)) = store.report(region, WindowSeq::new(before)).await else {
+            break;
+        };
+        let decisions = view.decisions.as_deref();
+        let noted = decisions.and_then(|text| serde_json::from_str::<Noted>(text).ok());
+        if let Some(note) = noted.and_then(|noted| noted.ahead) {
+            memory.take_in(note, newest);
+            newest = false;
+        }
+        let full = memory.pickups.len() >= MAX_PHANTOMS;
+        if (full || view.report.opened_at_ms <= since) && !newest {
+            break;
+        }
+    }
+    memory
+}
+
+impl AheadMemory {
+    /// Takes in what a window noted; only the newest knows who is planned.
+    fn take_in(&mut self, note: AheadNote, newest: bool) {
+        for asked in note.pickups {
+            let pickup = Position::new(asked.pickup);
+            self.pickups.see(&asked.request_id, asked.at_ms, pickup);
+        }
+        if newest {
+            let planned = note.planned.into_iter();
+            self.planned = planned
+                .map(|planned| (planned.request_id, planned.since_ms))
+                .collect();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decision::DemandSource as _;
+
+    #[test]
+    fn a_note_is_found_among_the_decisions_and_its_absence_is_none() {
+        let id = RequestId::new("r").unwrap();
+        let pickup = Place::new(1.0, 2.0).unwrap();
+        let note = AheadNote {
+            planned: vec![PlannedSince {
+                request_id: id.clone(),
+                since_ms: UnixMs::new(5),
+            }],
+            pickups: vec![Asked {
+                request_id: id.clone(),
+                at_ms: UnixMs::new(4),
+                pickup,
+            }],
+        };
+        let text = serde_json::json!({"assignments": [], "unmatched": [], "ahead": note});
+        let noted: Noted = serde_json::from_value(text).unwrap();
+        let mut memory = AheadMemory::default();
+        memory.take_in(noted.ahead.unwrap(), true);
+        assert_eq!(memory.planned.get(&id), Some(&UnixMs::new(5)));
+        let expected = memory.pickups.expected(UnixMs::new(6), DurationMs::new(2));
+        assert_eq!(expected[0].pickup.place(), pickup);
+        assert!(
+            memory
+                .pickups
+                .expected(UnixMs::new(6), DurationMs::new(1))
+                .is_empty()
+        );
+        let plain: Noted = serde_json::from_str(r#"{"assignments":[]}"#).unwrap();
+        assert!(plain.ahead.is_none());
+    }
+}

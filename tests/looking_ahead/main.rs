@@ -1,0 +1,19 @@
+//! Looking ahead: only waiting requests and free cars ever make a pair, waiting for what comes is
+//! bounded, and where it is off nothing has changed.
+
+#![expect(clippy::unwrap_used, reason = "helpers of a test fail it by panicking")]
+
+#[path = "../chance/mod.rs"]
+mod chance;
+#[path = "../command_line/mod.rs"]
+mod command_line;
+#[path = "../stream_city/server.rs"]
+#[allow(dead_code, reason = "its event stream is not needed here")]
+mod server;
+#[path = "../worlds/mod.rs"]
+mod worlds;
+
+mod decided;
+mod live;
+mod replayed;
+mod unchanged;
