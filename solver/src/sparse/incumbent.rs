@@ -58,6 +58,9 @@ fn heaviest_first<W: Weight>(
         }
     };
     for node in (0..mate.len() as u32).filter(|&node| mate[node as usize] == FREE) {
+        if meter.is_over_after(HEAP_UNITS) {
+            return mate;
+        }
         heap.extend(heaviest_edge(node, &mut looked_at, &taken));
     }
     while let Some((Reverse(entry), other)) = heap.pop() {
