@@ -82,19 +82,16 @@ fn to_the_end(asked: &SolveOptions) -> Options<'static> {
 fn human(told: &RequestExplanation, config: &RegionConfig, asked: &SolveOptions) -> String {
     let mut text = String::new();
     let id = &told.request_id;
-    match (&told.driver_id, told.eta_s, told.cost_s) {
-        (Some(driver), Some(eta_s), Some(cost_s)) => {
-            let away = away(eta_s, cost_s);
-            let _ = writeln!(text, "Rider {id} got car {driver}, {away}.");
-        }
-        _ => {
-            let why = told.reason.map_or_else(String::new, |r| words(r, config));
-            let price = time(told.unmatched_cost_s);
-            let _ = writeln!(
-                text,
-                "Rider {id} got no car: {why}. A rider without a car counts as {price}."
-            );
-        }
+    if let (Some(driver), Some(eta_s), Some(cost_s)) = (&told.driver_id, told.eta_s, told.cost_s) {
+        let away = away(eta_s, cost_s);
+        let _ = writeln!(text, "Rider {id} got car {driver}, {away}.");
+    } else {
+        let why = told.reason.map_or_else(String::new, |r| words(r, config));
+        let price = time(told.unmatched_cost_s);
+        let _ = writeln!(
+            text,
+            "Rider {id} got no car: {why}. A rider without a car counts as {price}."
+        );
     }
     let (total, nearer) = (told.candidates_total, told.candidates.len());
     let _ = match (total, nearer, told.driver_id.is_some()) {
