@@ -239,3 +239,79 @@ fn the_scored_requests_leave_out_warm_up_and_cool_down() {
         .sum();
     assert_eq!(blocks, 4 * wanted as u64);
 }
+
+#[test]
+fn looking_ahead_is_swept_with_the_window_by_batch_alone() {
+    let mut asked = plan(&[2000, 4000], 25, 2);
+    let times =
+        |all: &[i64]| -> Vec<DurationMs> { all.iter().map(|&ms| DurationMs::new(ms)).collect() };
+    asked.plan_ahead = axis(&times(&[0, 30_000]));
+    asked.demand_ahead = axis(&times(&[0, 60_000]));
+    asked.rules.beside = vec![Policy::GreedyEdge];
+    let report = tune(&asked, &town(3, 100, 500));
+    let batch: Vec<(i64, i64, i64)> = report
+        .sweep
+        .iter()
+        .filter(|row| row.setting.policy == "batch")
+        .map(|row| {
+            let setting = &row.setting;
+            (
+                setting.window_ms,
+                setting.plan_ahead_ms,
+                setting.demand_ahead_ms,
+            )
+        })
+        .collect();
+    let mut every = Vec::new();
+    for window in [2000, 4000] {
+        for plan in [0, 30_000] {
+            every.extend([0, 60_000].map(|demand| (window, plan, demand)));
+        }
+    }
+    assert_eq!(batch, every);
+    let beside: Vec<_> = report
+        .sweep
+        .iter()
+        .filter(|row| row.setting.policy != "batch")
+        .collect();
+    assert!(
+        beside
+            .iter()
+            .all(|row| row.setting.plan_ahead_ms == 0 && row.setting.demand_ahead_ms == 0)
+    );
+    assert_eq!(beside.len(), 1);
+    // what is looked ahead to is known with an error, and every report says so
+    assert_eq!(report.method.trip_end_error, Some(0.3));
+    assert!(
+        report
+            .notes
+            .iter()
+            .any(|note| note.contains("standard deviation 0.3"))
+    );
+    let compared = report
+        .sweep
+        .iter()
+        .filter(|row| !row.reference && row.setting.policy == "batch");
+    assert!(
+        compared
+            .clone()
+            .all(|row| row.comparison.interval_s.is_some())
+    );
+    assert!(
+        compared
+            .map(|row| row.comparison.diff_s.unwrap())
+            .any(|diff| diff < 0.0)
+    );
+    let hour = &report.by_hour[0];
+    assert_eq!(hour.sweep.len(), every.len());
+    assert!(
+        report.recommended.reason.contains("plan ")
+            && report.recommended.reason.contains("demand ")
+    );
+    assert_eq!(
+        tune(&plan(&[2000], 25, 1), &town(3, 100, 500))
+            .method
+            .trip_end_error,
+        None
+    );
+}
