@@ -1,6 +1,6 @@
 //! The proof of a solved window, as the API publishes it.
 
-use kheya_solver::{Constraints, Graph, Options};
+use kheya_solver::{Constraints, Graph, Method, Options};
 
 use super::{
     model::solve::{Certificate, DriverPrice, Multiplier, RequestPrice},
@@ -25,7 +25,9 @@ pub(super) fn certificate(
     rows.sort_by(|&a, &b| request(a).cmp(request(b)));
     let multipliers: Vec<i64> = facts.iter().map(|fact| fact.multiplier.get()).collect();
     let graph = shifted(snapshot, table, &rows, &multipliers)?;
+    // a rule that is not exact proves nothing
     let options = Options {
+        method: Method::Auto,
         constraints: None,
         ..options.clone()
     };
