@@ -140,9 +140,9 @@ fn without_constraints(
     }
     let components = Components::of(graph);
     let outcome = match method {
-        Method::Hungarian if deadline.search_is_over() => Outcome::nothing(graph),
+        // what cannot be interrupted is not begun late
+        Method::Hungarian | Method::Lp if deadline.search_is_over() => Outcome::nothing(graph),
         Method::Hungarian => hungarian::solve(graph),
-        Method::Lp if deadline.search_is_over() => Outcome::nothing(graph),
         Method::Lp => lp::solve(graph, options.lp_backend),
         Method::GreedyEdge => greedy_edge(graph, deadline),
         Method::Sparse | Method::Auto => {

@@ -78,6 +78,53 @@ impl SideConstraint {
     }
 }
 
+impl WindowSnapshot {
+    /// The same snapshot under side constraints, put in the order of their names.
+    ///
+    /// # Errors
+    /// Everything wrong with them, and ids that the snapshot does not have, each with its path.
+    pub fn with_constraints(
+        mut self,
+        mut constraints: Vec<SideConstraint>,
+    ) -> Result<Self, Vec<SnapshotError>> {
+        let mut errors = check_constraints(&constraints);
+        let requests: BTreeSet<&RequestId> =
+            self.requests().iter().map(|r| &r.request.id).collect();
+        let has_driver = |id: &DriverId| self.drivers().binary_search_by(|d| d.id.cmp(id)).is_ok();
+        errors.extend(check_members(
+            &constraints,
+            |id| requests.contains(id),
+            has_driver,
+        ));
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        constraints.sort_by(|a, b| a.name.cmp(&b.name));
+        constraints.iter_mut().for_each(SideConstraint::sort);
+        self.in_indices =
+            in_indices(&constraints, self.requests(), self.drivers()).map_err(|e| {
+                vec![SnapshotError::Constraint {
+                    path: "constraints".into(),
+                    code: "out_of_range",
+                    detail: e.to_string(),
+                }]
+            })?;
+        self.constraints = constraints;
+        Ok(self)
+    }
+
+    /// The side constraints, by name.
+    pub fn constraints(&self) -> &[SideConstraint] {
+        &self.constraints
+    }
+
+    /// The side constraints in the indices of [`requests`](Self::requests) and
+    /// [`drivers`](Self::drivers), less what stands already; of size 0 × 0 when there are none.
+    pub fn constraints_in_indices(&self) -> &Constraints {
+        &self.in_indices
+    }
+}
+
 /// What became of a constraint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -116,15 +163,15 @@ impl ConstraintFacts {
 }
 
 /// The facts of a decision of which only some pairs were claimed.
-pub fn claimed_constraints<'a>(
+pub fn claimed_constraints(
     snapshot: &WindowSnapshot,
     decided: &[ConstraintFacts],
-    pairs: impl Iterator<Item = (&'a RequestId, &'a DriverId)> + Clone,
+    pairs: &[(&RequestId, &DriverId)],
 ) -> Vec<ConstraintFacts> {
     let facts = snapshot.constraints().iter().zip(decided);
     facts
         .map(|(constraint, decided)| {
-            let counted = pairs.clone().filter(|(r, d)| constraint.counts(r, d));
+            let counted = pairs.iter().filter(|(r, d)| constraint.counts(r, d));
             ConstraintFacts::of(constraint, counted.count() as u32, decided.multiplier)
         })
         .collect()
@@ -175,7 +222,7 @@ pub fn check_constraints(constraints: &[SideConstraint]) -> Vec<SnapshotError> {
 }
 
 /// Members that a snapshot does not have, each with its path.
-pub(super) fn check_members(
+fn check_members(
     constraints: &[SideConstraint],
     has_request: impl Fn(&RequestId) -> bool,
     has_driver: impl Fn(&DriverId) -> bool,
@@ -209,7 +256,7 @@ pub(super) fn check_members(
 
 /// Checked constraints in the indices of a snapshot's requests and drivers (which stand by id), less
 /// the pairs that stand already.
-pub(super) fn in_indices(
+fn in_indices(
     given: &[SideConstraint],
     requests: &[PendingRequest],
     drivers: &[Arc<DriverSnapshot>],

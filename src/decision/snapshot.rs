@@ -5,10 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use kheya_solver::Constraints;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    SideConstraint,
-    constraint::{check_constraints, check_members, in_indices},
-};
+use super::SideConstraint;
 use crate::{
     config::RegionConfig,
     domain::{DriverId, DurationMs, Place, RequestId, RiderId, UnixMs, VehicleClass},
@@ -25,8 +22,8 @@ pub struct WindowSnapshot {
     requests: Vec<PendingRequest>,
     drivers: Vec<Arc<DriverSnapshot>>,
     edges: Option<Vec<SnapshotEdge>>,
-    constraints: Vec<SideConstraint>,
-    in_indices: Constraints,
+    pub(super) constraints: Vec<SideConstraint>,
+    pub(super) in_indices: Constraints,
 }
 
 /// A pending request in a window.
@@ -268,38 +265,6 @@ impl WindowSnapshot {
         })
     }
 
-    /// The same snapshot under side constraints, put in the order of their names.
-    ///
-    /// # Errors
-    /// Everything wrong with them, and ids that the snapshot does not have, each with its path.
-    pub fn with_constraints(
-        mut self,
-        mut constraints: Vec<SideConstraint>,
-    ) -> Result<Self, Vec<SnapshotError>> {
-        let mut errors = check_constraints(&constraints);
-        let requests: BTreeSet<&RequestId> = self.requests.iter().map(|r| &r.request.id).collect();
-        let has_driver = |id: &DriverId| self.drivers.binary_search_by(|d| d.id.cmp(id)).is_ok();
-        errors.extend(check_members(
-            &constraints,
-            |id| requests.contains(id),
-            has_driver,
-        ));
-        if !errors.is_empty() {
-            return Err(errors);
-        }
-        constraints.sort_by(|a, b| a.name.cmp(&b.name));
-        constraints.iter_mut().for_each(SideConstraint::sort);
-        self.in_indices = in_indices(&constraints, &self.requests, &self.drivers).map_err(|e| {
-            vec![SnapshotError::Constraint {
-                path: "constraints".into(),
-                code: "out_of_range",
-                detail: e.to_string(),
-            }]
-        })?;
-        self.constraints = constraints;
-        Ok(self)
-    }
-
     /// A snapshot of parts that are already checked and in order: the path of the replay and the
     /// live service, whose parts were checked when they came in.
     pub(crate) fn from_ordered(
@@ -351,17 +316,6 @@ impl WindowSnapshot {
     /// The caller's own edges, by (request, driver), if it brought any.
     pub fn edges(&self) -> Option<&[SnapshotEdge]> {
         self.edges.as_deref()
-    }
-
-    /// The side constraints, by name.
-    pub fn constraints(&self) -> &[SideConstraint] {
-        &self.constraints
-    }
-
-    /// The side constraints in the indices of [`requests`](Self::requests) and
-    /// [`drivers`](Self::drivers), less what stands already; of size 0 × 0 when there are none.
-    pub fn constraints_in_indices(&self) -> &Constraints {
-        &self.in_indices
     }
 
     /// How long a request has waited.

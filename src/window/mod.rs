@@ -12,6 +12,7 @@ mod level;
 mod node;
 mod own;
 mod own_answer;
+mod own_constraints;
 mod report;
 mod snapshot;
 mod tell;

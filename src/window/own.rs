@@ -15,13 +15,14 @@ use super::{
     claims::{Outcomes, PAIRS_A_BATCH},
     leader::lost_requests,
     own_answer::{OwnDecided, own_answer},
+    own_constraints::{standing, taking_part},
     snapshot,
 };
 use crate::{
     config::RegionConfig,
     decision::{
-        Assignment, Batch, PendingRequest, SideConstraint, SnapshotEdge, SnapshotError,
-        WindowDecision, WindowSnapshot, check_constraints, decide_oldest_first, repair,
+        Assignment, Batch, PendingRequest, SnapshotEdge, SnapshotError, WindowDecision,
+        WindowSnapshot, check_constraints, decide_oldest_first, repair,
     },
     domain::{CostMs, Draw, DriverId, DurationMs, Nonce, RegionId, RequestId},
     eta::StraightLine,
@@ -383,36 +384,6 @@ fn not_taken(index: usize, id: String, code: EntryCode) -> RejectedEntry {
         code: code.code(),
         detail: code.detail().to_owned(),
     }
-}
-
-/// The constraints with the pairs that they count and that stand already.
-fn standing(constraints: &[SideConstraint], already: &[OwnClaimed]) -> Vec<SideConstraint> {
-    let mut constraints = constraints.to_vec();
-    for constraint in &mut constraints {
-        constraint.sort();
-        let counted = already
-            .iter()
-            .filter(|pair| constraint.counts(&pair.request_id, &pair.driver_id));
-        constraint.standing = counted.count() as u32;
-    }
-    constraints
-}
-
-/// The constraints without drivers and requests that take no part.
-fn taking_part(
-    mut constraints: Vec<SideConstraint>,
-    drafts: &BTreeMap<RequestId, Arc<RequestDraft>>,
-    drivers: &BTreeSet<&DriverId>,
-) -> Vec<SideConstraint> {
-    for constraint in &mut constraints {
-        if let Some(ids) = &mut constraint.drivers {
-            ids.retain(|id| drivers.contains(id));
-        }
-        if let Some(ids) = &mut constraint.requests {
-            ids.retain(|id| drafts.contains_key(id));
-        }
-    }
-    constraints
 }
 
 /// Edges and constraints that name a request that was not sent; rejected requests were sent too.

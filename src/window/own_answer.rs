@@ -134,8 +134,10 @@ pub(super) fn own_answer(decided: OwnDecided<'_>) -> Answer<'_> {
     }));
     let facts = decision.solve.as_ref();
     let claimed = assignments.iter().skip(already.len());
-    let claimed = claimed.map(|pair| (&pair.request_id, &pair.driver_id));
-    let constraints = claimed_constraints(snapshot, &decision.constraints, claimed);
+    let claimed: Vec<_> = claimed
+        .map(|pair| (&pair.request_id, &pair.driver_id))
+        .collect();
+    let constraints = claimed_constraints(snapshot, &decision.constraints, &claimed);
     Answer {
         window_id,
         generation: overview.generation,

@@ -88,6 +88,7 @@ async fn an_own_window_is_checked_and_answered_with_the_runtime_s_bytes() {
     let body = json!({
         "requests": [request("a"), {"id": "bad"}], "drivers": [ping("d")], "lease_ms": 20_000,
         "edges": [{"request_id": "a", "driver_id": "d", "eta_s": 60}], "budget_ms": 100,
+        "constraints": [{"name": "cap", "drivers": ["d"], "max": 1}],
     });
     let got = service.post(&path, body.clone()).await;
     assert_eq!(got.text, r#"{"window_id":"w"}"#);
@@ -97,6 +98,7 @@ async fn an_own_window_is_checked_and_answered_with_the_runtime_s_bytes() {
     assert_eq!((call.requests.len(), call.rejected.len()), (1, 1));
     assert_eq!(call.lease_ms.unwrap().get(), 20_000);
     assert_eq!(call.edges.unwrap().len(), 1);
+    assert_eq!(call.constraints[0].max, Some(1));
 
     let until_ms = UnixMs::new(NOW + 5_000);
     let failed: Arc<str> = "secret".into();
@@ -135,8 +137,7 @@ async fn an_own_window_is_checked_and_answered_with_the_runtime_s_bytes() {
 async fn a_wrong_own_window_never_reaches_the_runtime() {
     let service = Service::new();
     let path = format!("{WINDOWS}/w/solve");
-    let wrong: Value =
-        json!({"requests": 1, "edges": [{"eta_s": -1}], "lease_ms": 0, "constraints": []});
+    let wrong: Value = json!({"requests": 1, "edges": [{"eta_s": -1}], "lease_ms": 0, "constraints": [{"name": "c", "max": -1, "odd": 1}, 7]});
     let got = service.post(&path, wrong).await;
     got.is_problem(422, "invalid");
     let want = [
@@ -144,8 +145,10 @@ async fn a_wrong_own_window_never_reaches_the_runtime() {
         "edges[0].request_id",
         "edges[0].driver_id",
         "edges[0].eta_s",
+        "constraints[0].max",
+        "constraints[0].odd",
+        "constraints[1]",
         "lease_ms",
-        "constraints",
     ];
     assert_eq!(got.paths(), want);
     service

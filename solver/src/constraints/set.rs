@@ -216,6 +216,7 @@ impl Constraints {
     ///
     /// # Panics
     /// When one is outside the graph.
+    #[must_use]
     pub fn part(&self, requests: &[u32], drivers: &[u32]) -> Self {
         let of =
             |words: &[u64], members: &[u32]| members.iter().map(|&m| words[m as usize]).collect();
@@ -230,6 +231,7 @@ impl Constraints {
     ///
     /// # Panics
     /// When there are fewer counts than constraints.
+    #[must_use]
     pub fn beside(&self, counts: &[u32]) -> Self {
         let rules = self.rules.iter().zip(counts).map(|(rule, &count)| Rule {
             name: rule.name.clone(),

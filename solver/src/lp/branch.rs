@@ -16,8 +16,9 @@ use crate::Graph;
 use crate::budget::Deadline;
 use crate::constraints::{fill, shift};
 
-/// Most branches that may stand open, each with its matchings: some hundred megabytes at worst.
-const MOST_OPEN: usize = 20_000;
+/// Most branches of one search, each with its matchings: minutes, and some hundred megabytes, at
+/// worst. A search that comes to this end is cut short even without a budget.
+const MOST_BRANCHES: usize = 20_000;
 
 /// Matchings that a branch takes over, the newest that fit.
 const MOST_INHERITED: usize = 64;
@@ -72,14 +73,14 @@ impl Search<'_> {
         let mut serial = 0;
         let bound = best.value;
         let problem = self.problem.on(&graph);
-        self.branch(&problem, &rows, &whole, &root)
-            .into_iter()
-            .for_each(|branch| push(&mut open, &mut serial, bound, branch));
+        for branch in branches(&problem, &rows, &whole, &root) {
+            push(&mut open, &mut serial, bound, branch);
+        }
         while let Some(((Reverse(bound), ..), Slot(branch))) = open.pop() {
             if rounded_up(bound, self.scale) >= incumbent.value {
                 return true;
             }
-            if open.len() > MOST_OPEN {
+            if serial > MOST_BRANCHES {
                 return false;
             }
             if incumbent.value < known {
@@ -87,7 +88,7 @@ impl Search<'_> {
                 graph = self.without_hopeless_edges(best, known);
             }
             let problem = self.problem.on(&graph);
-            if !self.is_possible(&problem, &branch.settled) {
+            if !is_possible(&problem, &branch.settled) {
                 continue;
             }
             let rows = Rows::new(&problem, &branch.settled, self.scale);
@@ -96,7 +97,7 @@ impl Search<'_> {
                 rows: &rows,
                 deadline: self.deadline,
             };
-            let columns = self.with_the_least(&problem, &branch);
+            let columns = with_the_least(&problem, &branch);
             let relaxed = node.relax(&branch.start, columns, incumbent);
             if relaxed.ended == Ended::Cut {
                 return false;
@@ -109,7 +110,7 @@ impl Search<'_> {
             if relaxed.ended == Ended::Worse || node.is_worse(bound, incumbent) {
                 continue;
             }
-            for child in self.branch(&problem, &rows, &branch.settled, &relaxed) {
+            for child in branches(&problem, &rows, &branch.settled, &relaxed) {
                 push(&mut open, &mut serial, bound, child);
             }
         }
@@ -147,95 +148,92 @@ impl Search<'_> {
         Graph::from_edges(graph.requests(), graph.drivers(), unmatched, edges)
             .unwrap_or_else(|_| (*graph).clone())
     }
+}
 
-    /// Whether what is taken is still there and breaks no cap.
-    fn is_possible(&self, problem: &Problem<'_>, settled: &Settled) -> bool {
-        let there = |&(request, driver): &(u32, u32)| {
-            problem.graph.cost(request as usize, driver).is_some()
-        };
-        settled.taken.iter().all(there)
-            && problem.within_caps(&problem.constraints.count(&least(problem, settled)))
-    }
+/// Whether what is taken is still there and breaks no cap.
+fn is_possible(problem: &Problem<'_>, settled: &Settled) -> bool {
+    let there =
+        |&(request, driver): &(u32, u32)| problem.graph.cost(request as usize, driver).is_some();
+    settled.taken.iter().all(there)
+        && problem.within_caps(&problem.constraints.count(&least(problem, settled)))
+}
 
-    /// A branch's matchings, before them the one that has what is taken and nothing else: it keeps
-    /// every cap, so the master always has an answer.
-    fn with_the_least(&self, problem: &Problem<'_>, branch: &Branch) -> Vec<Rc<Column>> {
-        let least = Rc::new(Column::new(problem, least(problem, &branch.settled)));
-        let others = branch.columns.iter().filter(|column| **column != least);
-        std::iter::once(least.clone())
-            .chain(others.cloned())
-            .collect()
-    }
+/// A branch's matchings, before them the one that has what is taken and nothing else: it keeps
+/// every cap, so the master always has an answer.
+fn with_the_least(problem: &Problem<'_>, branch: &Branch) -> Vec<Rc<Column>> {
+    let least = Rc::new(Column::new(problem, least(problem, &branch.settled)));
+    let others = branch.columns.iter().filter(|column| **column != least);
+    std::iter::once(least.clone())
+        .chain(others.cloned())
+        .collect()
+}
 
-    /// The two branches of a node that settled; none where nothing is left to settle.
-    fn branch(
-        &self,
-        problem: &Problem<'_>,
-        rows: &Rows,
-        settled: &Settled,
-        relaxed: &Relaxed,
-    ) -> Vec<Branch> {
-        let Some(pair) = self.pair_to_settle(problem, rows, settled, relaxed) else {
-            return Vec::new();
-        };
-        let start = relaxed
-            .best
-            .as_ref()
-            .map_or(Vec::new(), |best| best.multipliers.clone());
-        let (mut taken, mut barred) = (settled.clone(), settled.clone());
-        taken.taken.push(pair);
-        barred.barred.push(pair);
-        [taken, barred]
-            .map(|settled| {
-                let fits = relaxed.columns.iter().rev();
-                let fits = fits.filter(|column| settled.admits(&column.driver_of));
-                let mut columns: Vec<_> = fits.take(MOST_INHERITED).cloned().collect();
-                columns.reverse();
-                Branch {
-                    columns,
-                    start: start.clone(),
-                    settled,
-                }
-            })
-            .into()
-    }
+/// The two branches of a node that settled; none where nothing is left to settle.
+fn branches(
+    problem: &Problem<'_>,
+    rows: &Rows,
+    settled: &Settled,
+    relaxed: &Relaxed,
+) -> Vec<Branch> {
+    let Some(pair) = pair_to_settle(problem, rows, settled, relaxed) else {
+        return Vec::new();
+    };
+    let start = relaxed
+        .best
+        .as_ref()
+        .map_or(Vec::new(), |best| best.multipliers.clone());
+    let (mut taken, mut barred) = (settled.clone(), settled.clone());
+    taken.taken.push(pair);
+    barred.barred.push(pair);
+    [taken, barred]
+        .map(|settled| {
+            let fits = relaxed.columns.iter().rev();
+            let fits = fits.filter(|column| settled.admits(&column.driver_of));
+            let mut columns: Vec<_> = fits.take(MOST_INHERITED).cloned().collect();
+            columns.reverse();
+            Branch {
+                columns,
+                start: start.clone(),
+                settled,
+            }
+        })
+        .into()
+}
 
-    /// The pair whose share in the best mean is nearest to one half; where the mean is a matching,
-    /// any pair that is not settled.
-    fn pair_to_settle(
-        &self,
-        problem: &Problem<'_>,
-        rows: &Rows,
-        settled: &Settled,
-        relaxed: &Relaxed,
-    ) -> Option<(u32, u32)> {
-        let weights = master::weights(problem, &relaxed.columns).unwrap_or_default();
-        let mut shares: BTreeMap<(u32, u32), f64> = BTreeMap::new();
-        for (column, weight) in relaxed.columns.iter().zip(weights) {
-            if weight > WHOLE {
-                for (request, driver) in column.driver_of.iter().enumerate() {
-                    if let Some(driver) = driver {
-                        *shares.entry((request as u32, *driver)).or_default() += weight;
-                    }
+/// The pair whose share in the best mean is nearest to one half; where the mean is a matching,
+/// any pair that is not settled.
+fn pair_to_settle(
+    problem: &Problem<'_>,
+    rows: &Rows,
+    settled: &Settled,
+    relaxed: &Relaxed,
+) -> Option<(u32, u32)> {
+    let weights = master::weights(problem, &relaxed.columns).unwrap_or_default();
+    let mut shares: BTreeMap<(u32, u32), f64> = BTreeMap::new();
+    for (column, weight) in relaxed.columns.iter().zip(weights) {
+        if weight > WHOLE {
+            for (request, driver) in column.driver_of.iter().enumerate() {
+                if let Some(driver) = driver {
+                    *shares.entry((request as u32, *driver)).or_default() += weight;
                 }
             }
         }
-        let open = |pair: &(u32, u32)| {
-            !settled.taken.contains(pair) && problem.graph.cost(pair.0 as usize, pair.1).is_some()
-        };
-        let half = |share: f64| (share - 0.5).abs();
-        let parted = shares
-            .iter()
-            .filter(|&(pair, &share)| half(share) < 0.5 - WHOLE && open(pair))
-            .min_by(|a, b| half(*a.1).total_cmp(&half(*b.1)).then(a.0.cmp(b.0)));
-        match parted {
-            Some((&pair, _)) => Some(pair),
-            None => shares
-                .keys()
-                .copied()
-                .find(open)
-                .or_else(|| rows.first_open()),
-        }
+    }
+    let open = |pair: &(u32, u32)| {
+        !settled.taken.contains(pair) && problem.graph.cost(pair.0 as usize, pair.1).is_some()
+    };
+    let half = |share: f64| (share - 0.5).abs();
+    let parted = shares
+        .iter()
+        .filter(|&(pair, &share)| half(share) < 0.5 - WHOLE && open(pair))
+        .min_by(|a, b| half(*a.1).total_cmp(&half(*b.1)).then(a.0.cmp(b.0)));
+    match parted {
+        Some((&pair, _)) => Some(pair),
+        None => shares
+            .keys()
+            .copied()
+            .find(open)
+            .or_else(|| rows.first_open()),
     }
 }
 
