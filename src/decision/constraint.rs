@@ -87,6 +87,9 @@ impl WindowSnapshot {
         mut self,
         mut constraints: Vec<SideConstraint>,
     ) -> Result<Self, Vec<SnapshotError>> {
+        if constraints.is_empty() && self.constraints.is_empty() {
+            return Ok(self);
+        }
         let mut errors = check_constraints(&constraints);
         let requests: BTreeSet<&RequestId> =
             self.requests().iter().map(|r| &r.request.id).collect();
