@@ -61,10 +61,10 @@ pub fn soon_free(snapshot: &WindowSnapshot) -> Vec<SoonFree> {
     let (config, now) = (snapshot.config(), snapshot.now());
     let horizon = config.plan_ahead_ms.max(config.demand_ahead_ms);
     let free_in = |driver: &DriverSnapshot| {
-        let drives = match (driver.presence, driver.held) {
-            (Presence::Offline, _) | (_, Held::Offered) => false,
-            (Presence::Busy, _) | (Presence::Available, Held::OnTrip) => true,
-            (Presence::Available, Held::None) => false,
+        let drives = match driver.held {
+            Held::Offered => false,
+            Held::OnTrip => driver.presence != Presence::Offline,
+            Held::None => driver.presence == Presence::Busy,
         };
         let heard = driver
             .at_ms

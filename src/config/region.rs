@@ -87,6 +87,7 @@ const fn max_planned() -> DurationMs {
     DurationMs::new(60_000)
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
 fn is_max_planned(value: &DurationMs) -> bool {
     *value == max_planned()
 }
@@ -95,6 +96,7 @@ const fn overdue() -> DurationMs {
     DurationMs::new(30_000)
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
 fn is_overdue(value: &DurationMs) -> bool {
     *value == overdue()
 }

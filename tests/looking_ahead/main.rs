@@ -1,7 +1,12 @@
 //! Looking ahead: only waiting requests and free cars ever make a pair, waiting for what comes is
 //! bounded, and where it is off nothing has changed.
 
-#![expect(clippy::unwrap_used, reason = "helpers of a test fail it by panicking")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of a test fail it by panicking"
+)]
 
 #[path = "../chance/mod.rs"]
 mod chance;

@@ -143,12 +143,8 @@ impl WiderGraph {
         settled: &[bool],
     ) -> Result<Self, DecisionError> {
         let mut taken = vec![false; snapshot.drivers().len()];
-        for choice in own
-            .iter()
-            .zip(settled)
-            .filter_map(|(choice, &s)| s.then_some(choice))
-        {
-            if let Ok(candidate) = choice {
+        for (choice, settled) in own.iter().zip(settled) {
+            if let (Ok(candidate), true) = (choice, settled) {
                 taken[candidate.driver as usize] = true;
             }
         }

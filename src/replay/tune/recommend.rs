@@ -23,6 +23,7 @@ pub(super) struct Choice {
 
 /// What is said of a setting: only the axes that were swept.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each axis")]
 pub(super) struct Words {
     pub(super) seeds: usize,
     /// The shortest and the longest window tried.
