@@ -118,7 +118,7 @@ pub fn repair(
     repaired.ahead.clone_from(&decision.ahead);
     // the window is as good as the worse of the two solves; the gains stay those of the first
     repaired.solve = decision.solve.clone().map(|mut facts| {
-        if solution.proof == Proof::BranchAndBound {
+        if solution.proof == Proof::BranchAndBound && facts.status != Status::Feasible {
             facts.proof = Proof::BranchAndBound;
             facts.gap = facts.gap.max(solution.gap());
             facts.gap_abs = facts.gap_abs.max(CostMs::new(solution.gap_abs()));

@@ -247,12 +247,12 @@ mod tests {
         let mut memory = AheadMemory::default();
         memory.take_in(noted.ahead.unwrap(), true);
         assert_eq!(memory.planned.get(&id), Some(&UnixMs::new(5)));
-        let expected = memory.pickups.expected(UnixMs::new(6), DurationMs::new(2));
+        let expected = memory.pickups.expected(UnixMs::new(6), DurationMs::new(3));
         assert_eq!(expected[0].pickup.place(), pickup);
         assert!(
             memory
                 .pickups
-                .expected(UnixMs::new(6), DurationMs::new(1))
+                .expected(UnixMs::new(6), DurationMs::new(2))
                 .is_empty()
         );
         let plain: Noted = serde_json::from_str(r#"{"assignments":[]}"#).unwrap();
