@@ -109,10 +109,10 @@ fn repair_again(
         .filter(|id| decided.contains(id))
         .cloned()
         .collect();
-    let cut = repaired
-        .unmatched
-        .iter()
-        .any(|u| u.reason == Reason::Budget);
+    let account = repaired.solve.as_ref();
+    let mut unmatched = repaired.unmatched.iter();
+    let cut = account.is_some_and(|facts| facts.status == Status::Feasible)
+        || unmatched.any(|left| left.reason == Reason::Budget);
     if facts.status == Status::Feasible || cut {
         return check_repair(window, &lost, batch, repaired).into();
     }

@@ -153,7 +153,7 @@ fn is_as_good_or_worse(repaired: Option<&SolveFacts>, decided: Option<&SolveFact
         gap_abs: was.gap_abs,
         ..is.clone()
     } == *was;
-    let status = is.status == was.status || is.status == Status::Feasible;
+    let status = is == was || is.status == Status::Feasible;
     same_but_for_the_second && status && is.gap >= was.gap && is.gap_abs >= was.gap_abs
 }
 
