@@ -31,7 +31,7 @@ pub struct BoundOptions {
 impl Default for BoundOptions {
     fn default() -> Self {
         Self {
-            candidates: 16,
+            candidates: 40,
             rounds: 30,
             gap: 0.001,
         }
