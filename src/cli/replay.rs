@@ -19,7 +19,7 @@ use crate::{
     config::RegionConfig,
     domain::{DurationMs, RegionId},
     replay::{
-        self, Kpis, Policy, ReplayReport, Run, Scenario, TripEndError,
+        self, Bound, BoundOptions, Kpis, Policy, ReplayReport, Run, Scenario, TripEndError,
         input::{Demand, FleetDriver, read_drivers},
         page,
     },
@@ -37,7 +37,7 @@ pub(super) struct ReplayArgs {
         conflicts_with_all = [
             "fleet", "region", "window", "policy", "seed", "settings", "out", "zones", "tz", "from",
             "to", "sample", "map", "date_order", "zone_jitter", "dropoff", "patience", "acceptance",
-            "report", "plan_ahead", "demand_ahead", "trip_end_error",
+            "report", "plan_ahead", "demand_ahead", "trip_end_error", "bound",
         ]
     )]
     verify: bool,
@@ -62,6 +62,12 @@ pub(super) struct ReplayArgs {
     /// `all` runs the four rules, `both` batch and greedy
     #[arg(long, value_enum, default_value = "batch")]
     policy: PolicyChoice,
+    /// Say how much is left: a rider cost that no rule can be below, knowing everything beforehand.
+    /// Relaxed: each request to a car where it starts, or to the drop-off of another served trip at
+    /// the earliest instant it could be free, each at most once; a car that picks up late is not
+    /// free later, and nothing waits for a window
+    #[arg(long)]
+    bound: bool,
     /// Seed of every random draw
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -183,7 +189,9 @@ pub(super) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     let policies = args.policy.policies();
     let runs = run_each("replaying", &scenario, &policies)?;
     let kpis = runs.iter().map(|run| Kpis::of(&scenario, run)).collect();
-    let report = ReplayReport::new(input, kpis, started.elapsed().as_secs_f64());
+    let bound = args.bound.then(|| bound_of(&scenario)).transpose()?;
+    let wall_s = started.elapsed().as_secs_f64();
+    let report = ReplayReport::new(input, kpis, wall_s).with_bound(bound);
     if let Some(out) = &args.out {
         replay::write_outputs(out, &scenario, &runs, &report).map_err(|e| Failure::broken(&e))?;
     }
@@ -194,6 +202,17 @@ pub(super) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
         Format::Human => print(&replay::human(&report)),
         Format::Json => print(&(report.json().map_err(|e| Failure::broken(&e))? + "\n")),
     }
+}
+
+/// What no rule can be better than, with a bar.
+fn bound_of(scenario: &Scenario) -> Result<Bound, Failure> {
+    let bar = Bar::new("bounding", 1, 1);
+    let bound = replay::rider_cost_bound(scenario, &BoundOptions::default(), &|round, rounds| {
+        bar.total(rounds as u64);
+        bar.done(0, round as u64);
+    });
+    bar.finish();
+    bound.map_err(|e| Failure::broken(&e))
 }
 
 /// Writes the page of `--report`.

@@ -6,6 +6,7 @@ pub mod tune;
 
 mod ahead;
 mod behaviour;
+mod bound;
 pub(crate) mod draw;
 mod fleet;
 mod kpis;
@@ -19,6 +20,7 @@ mod world;
 
 pub use ahead::AheadKpis;
 pub use behaviour::{Acceptance, Behaviour, BehaviourError, Patience};
+pub use bound::{AboveBound, Bound, BoundError, BoundOptions, RELAXATION, rider_cost_bound};
 pub use fleet::sample_fleet;
 pub use kpis::{Gain, Kpis, SolveTimes, Spread, quantile};
 pub use outcome::{Outcome, Run, WindowGains, WindowRow};

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use serde::Serialize;
 
-use super::{Gain, Kpis, Policy, Spread, input::InputReport};
+use super::{Bound, Gain, Kpis, Policy, Spread, input::InputReport};
 
 /// The whole answer of `kheya replay`.
 #[derive(Debug, Clone, Serialize)]
@@ -15,6 +15,9 @@ pub struct ReplayReport {
     pub runs: Vec<Kpis>,
     /// What batch gained on each other policy that ran; empty without batch.
     pub gain_vs: BTreeMap<&'static str, Gain>,
+    /// What no rule can be better than, where it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
     /// Seconds from the start of reading to the end of the last run.
     pub wall_s: f64,
     /// Requests decided a second, all runs together.
@@ -40,9 +43,17 @@ impl ReplayReport {
             input,
             runs,
             gain_vs,
+            bound: None,
             wall_s,
             trips_per_s,
         }
+    }
+
+    /// The same with a bound beside its runs.
+    #[must_use]
+    pub fn with_bound(mut self, bound: Option<Bound>) -> Self {
+        self.bound = bound.map(|bound| bound.beside(&self.runs));
+        self
     }
 
     /// As JSON, numbers rounded to four decimals.
@@ -80,6 +91,9 @@ pub fn human(report: &ReplayReport) -> String {
     write_input(&mut text, &report.input);
     write_runs(&mut text, &report.runs);
     write_gains(&mut text, report);
+    if let Some(bound) = &report.bound {
+        let _ = writeln!(text, "\n{}", bound.in_words());
+    }
     let _ = writeln!(
         text,
         "\n{:.1} s in all, {:.0} requests decided a second",

@@ -40,6 +40,9 @@ pub(super) fn headline(report: &ReplayReport) -> Vec<Element> {
     if first.requests == 0 {
         return elements;
     }
+    if let Some(bound) = &report.bound {
+        elements.push(of_text("p", bound.in_words()).class("note"));
+    }
     if first.policy != Policy::Batch.name() || report.runs.len() == 1 {
         elements.push(of_text(
             "p",
