@@ -32,7 +32,7 @@ impl Default for BoundOptions {
     fn default() -> Self {
         Self {
             candidates: 40,
-            rounds: 30,
+            rounds: 12,
             gap: 0.001,
         }
     }
