@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use kheya_solver::{Options, Proof, Status};
+use kheya_solver::{Options, Proof, Solution, Status};
 
 use super::{
-    Assignment, Batch, DecisionError, Reason, WindowDecision, WindowSnapshot,
+    Assignment, Batch, DecisionError, Reason, SolveFacts, WindowDecision, WindowSnapshot,
     batch::WindowGraph,
     constraint::{Room, tell_caps},
     outcome::{Choice, account, leftover_reason},
@@ -116,20 +116,7 @@ pub fn repair(
         .collect();
     repaired.constraints = room.facts(snapshot, &multipliers);
     repaired.ahead.clone_from(&decision.ahead);
-    // the window is as good as the worse of the two solves; the gains stay those of the first
-    repaired.solve = decision.solve.clone().map(|mut facts| {
-        if solution.proof == Proof::BranchAndBound && facts.status != Status::Feasible {
-            facts.proof = Proof::BranchAndBound;
-            facts.gap = facts.gap.max(solution.gap());
-            facts.gap_abs = facts.gap_abs.max(CostMs::new(solution.gap_abs()));
-        }
-        if solution.status == Status::Feasible {
-            (facts.status, facts.proof) = (Status::Feasible, Proof::Prices);
-            facts.gap = facts.gap.max(solution.gap());
-            facts.gap_abs = facts.gap_abs.max(CostMs::new(solution.gap_abs()));
-        }
-        facts
-    });
+    repaired.solve = decision.solve.clone().map(|facts| worse(facts, &solution));
     let added = repaired
         .assignments
         .iter()
@@ -140,4 +127,19 @@ pub fn repair(
         decision: repaired,
         added,
     })
+}
+
+/// A window is as good as the worse of its two solves; the gains stay those of the first.
+fn worse(mut facts: SolveFacts, second: &Solution) -> SolveFacts {
+    let cut = second.status == Status::Feasible;
+    if cut {
+        (facts.status, facts.proof) = (Status::Feasible, Proof::Prices);
+    } else if second.proof == Proof::BranchAndBound && facts.status != Status::Feasible {
+        facts.proof = Proof::BranchAndBound;
+    }
+    if cut || second.proof == Proof::BranchAndBound {
+        facts.gap = facts.gap.max(second.gap());
+        facts.gap_abs = facts.gap_abs.max(CostMs::new(second.gap_abs()));
+    }
+    facts
 }
