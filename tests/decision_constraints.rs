@@ -1,6 +1,10 @@
 //! Side constraints in a window: caps hold whoever decides, everyone else's reason stays true, and
 //! the window is decided the same again from its file.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 
 mod chance;
 mod worlds;
