@@ -3,7 +3,7 @@
 use kheya_solver::{Budget, Constraints, Graph, GraphError, Method, Options, Solution, Status};
 
 use super::{
-    Excluded, Reason, SolveFacts, WindowDecision, WindowSnapshot,
+    Excluded, Reason, SolveFacts, WarmStart, WindowDecision, WindowSnapshot,
     ahead::look_ahead,
     constraint::{Room, tell_caps},
     greedy::oldest_first_in_table,
@@ -53,6 +53,17 @@ pub struct Batch {
     pub(super) excluded: Vec<(u32, Excluded)>,
     pub(super) graph: WindowGraph,
     pub(super) solution: Solution,
+    /// The driver prices with what comes next in view, where that was decided.
+    pub(super) wider_prices: Option<WarmStart>,
+}
+
+impl Batch {
+    /// The driver prices of the window's solve, the wider one where it looked ahead, for a later
+    /// window to start from. `snapshot` is the one that was decided.
+    pub fn driver_prices(&self, snapshot: &WindowSnapshot) -> WarmStart {
+        let alone = || WarmStart::of(snapshot, &self.graph.drivers, &self.solution);
+        self.wider_prices.clone().unwrap_or_else(alone)
+    }
 }
 
 /// Decides a window as a whole: the assignment of least cost, proven. Where the region looks ahead,
@@ -98,7 +109,17 @@ pub fn decide_alone(
     let constraints = snapshot.constraints_in_indices();
     let graph = WindowGraph::new(snapshot, &table, constraints, |_| true, |_| true)?;
     ended(Phase::Build);
-    let solution = graph.solve(options)?;
+    // a window that looks ahead starts its wider solve from them: alone they would mislead it
+    let prices = if snapshot.looks_ahead() {
+        None
+    } else {
+        snapshot.warm_prices(&graph.drivers)
+    };
+    let options = Options {
+        warm_start: prices.as_deref(),
+        ..options.clone()
+    };
+    let solution = graph.solve(&options)?;
     ended(Phase::Solve);
     graph.verify(&solution)?;
     ended(Phase::Verify);
@@ -121,6 +142,7 @@ pub fn decide_alone(
         excluded,
         graph,
         solution,
+        wider_prices: None,
     })
 }
 

@@ -12,6 +12,7 @@ mod greedy;
 mod outcome;
 mod repair;
 mod snapshot;
+mod warm_start;
 mod window_file;
 
 pub use ahead::{
@@ -33,6 +34,7 @@ pub use snapshot::{
     CoolDown, DriverSnapshot, Held, MAX_CLIENT_SECONDS, PendingRequest, Presence, RequestSnapshot,
     SnapshotEdge, SnapshotError, TripEnd, WindowSnapshot, by_age,
 };
+pub use warm_start::{MAX_WARM_PRICE_MS, WarmStart};
 pub use window_file::{
     SolveOptions, WINDOW_FORMAT, WindowFileError, read_window, snapshot_hash, write_window,
 };

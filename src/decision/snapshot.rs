@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use kheya_solver::Constraints;
 use serde::{Deserialize, Serialize};
 
-use super::{Foresight, MAX_PHANTOMS, Phantom, SideConstraint};
+use super::{Foresight, MAX_PHANTOMS, Phantom, SideConstraint, WarmStart};
 use crate::{
     config::RegionConfig,
     domain::{DriverId, DurationMs, Place, RequestId, RiderId, UnixMs, VehicleClass},
@@ -25,6 +25,7 @@ pub struct WindowSnapshot {
     pub(super) constraints: Vec<SideConstraint>,
     pub(super) in_indices: Constraints,
     foresight: Foresight,
+    warm_start: WarmStart,
 }
 
 /// A pending request in a window.
@@ -264,6 +265,7 @@ impl WindowSnapshot {
             constraints: Vec::new(),
             in_indices: Constraints::default(),
             foresight: Foresight::default(),
+            warm_start: WarmStart::default(),
         })
     }
 
@@ -284,6 +286,11 @@ impl WindowSnapshot {
     /// The same with foresight whose parts are already checked.
     pub(crate) fn foreseeing(self, foresight: Foresight) -> Self {
         Self { foresight, ..self }
+    }
+
+    /// The same, solved from prices that are already checked.
+    pub(super) fn solved_from(self, warm_start: WarmStart) -> Self {
+        Self { warm_start, ..self }
     }
 
     /// A snapshot of parts that are already checked and in order: the path of the replay and the
@@ -307,6 +314,7 @@ impl WindowSnapshot {
             constraints: Vec::new(),
             in_indices: Constraints::default(),
             foresight: Foresight::default(),
+            warm_start: WarmStart::default(),
         }
     }
 
@@ -343,6 +351,11 @@ impl WindowSnapshot {
     /// What it knows of what comes next.
     pub const fn foresight(&self) -> &Foresight {
         &self.foresight
+    }
+
+    /// The driver prices that its solve starts from.
+    pub const fn warm_start(&self) -> &WarmStart {
+        &self.warm_start
     }
 
     /// The expected requests, by time and place.

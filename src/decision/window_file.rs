@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     CoolDown, DriverSnapshot, Foresight, Held, PendingRequest, Presence, RequestSnapshot,
-    SideConstraint, SnapshotEdge, SnapshotError, TripEnd, WindowSnapshot,
+    SideConstraint, SnapshotEdge, SnapshotError, TripEnd, WarmStart, WindowSnapshot,
 };
 use crate::{
     config::{FieldError, RegionConfig},
@@ -87,6 +87,8 @@ struct WindowFile {
     ahead: Foresight,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     constraints: Option<Vec<SideConstraint>>,
+    #[serde(default, skip_serializing_if = "WarmStart::is_empty")]
+    warm_start: WarmStart,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     eta: Option<EtaEntry>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -182,6 +184,9 @@ pub fn read_window(text: &[u8]) -> Result<(WindowSnapshot, SolveOptions), Window
         (true, None) => return Err(field("now_ms", "is needed in a recorded snapshot")),
         (_, now) => now.unwrap_or_default(),
     };
+    if !recorded && !file.warm_start.is_empty() {
+        return Err(field("warm_start", "belongs in a recorded snapshot only"));
+    }
     let config = file.region_config()?;
     limit("requests", file.requests.len(), MAX_ENTRIES)?;
     limit("drivers", file.drivers.len(), MAX_ENTRIES)?;
@@ -212,6 +217,7 @@ pub fn read_window(text: &[u8]) -> Result<(WindowSnapshot, SolveOptions), Window
     )
     .and_then(|snapshot| snapshot.with_constraints(file.constraints.unwrap_or_default()))
     .and_then(|snapshot| snapshot.with_foresight(file.ahead))
+    .and_then(|snapshot| snapshot.with_warm_start(file.warm_start))
     .map_err(WindowFileError::Snapshot)?;
     Ok((snapshot, options))
 }
@@ -262,6 +268,7 @@ impl From<&WindowSnapshot> for WindowFile {
             edges: snapshot.edges().map(<[_]>::to_vec),
             constraints: Some(snapshot.constraints().to_vec()).filter(|given| !given.is_empty()),
             ahead: snapshot.foresight().clone(),
+            warm_start: snapshot.warm_start().clone(),
             eta: None,
             method: None,
             budget_ms: None,

@@ -19,7 +19,7 @@ use crate::{
     config::RegionConfig,
     decision::{
         CoolDown, DriverSnapshot, Held, PendingRequest, Presence, RequestSnapshot, SideConstraint,
-        SnapshotEdge, TripEnd, WindowSnapshot, by_age,
+        SnapshotEdge, TripEnd, WarmStart, WindowSnapshot, by_age,
     },
     domain::{
         DriverId, DurationMs, RegionId, RequestId, UnixMs, VehicleClass, WindowId, WindowSeq,
@@ -76,6 +76,9 @@ pub(super) struct WindowLine {
     /// Absent: nothing is known of what comes next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ahead: Option<AheadLine>,
+    /// Always in full; absent: solved from no prices.
+    #[serde(default, skip_serializing_if = "WarmStart::is_empty")]
+    warm_start: WarmStart,
     decision: DecisionLine,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     claim_lost: Vec<RequestId>,
@@ -185,6 +188,7 @@ impl WindowLine {
             edges: snapshot.edges().map(<[_]>::to_vec),
             constraints: snapshot.constraints().to_vec(),
             ahead: AheadLine::tell(snapshot.foresight(), before.map(WindowSnapshot::foresight)),
+            warm_start: snapshot.warm_start().clone(),
             decision: DecisionLine::tell(&decision, &snapshot),
             claim_lost,
             repaired: repaired.map(|repaired| DecisionLine::tell(&repaired, &snapshot)),
@@ -228,6 +232,7 @@ impl WindowLine {
         )
         .and_then(|snapshot| snapshot.with_constraints(self.constraints))
         .and_then(|snapshot| snapshot.with_foresight(foresight))
+        .and_then(|snapshot| snapshot.with_warm_start(self.warm_start))
         .map_err(|errors| errors.first().map_or(String::new(), ToString::to_string))?;
         let decision = self.decision.read(&snapshot)?;
         let repaired = self.repaired.map(|line| line.read(&snapshot)).transpose()?;

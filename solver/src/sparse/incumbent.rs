@@ -17,9 +17,9 @@ const HEAP_UNITS: usize = 16;
 /// Pairs free nodes: the better of completing the matching of two sides and starting afresh. `near`
 /// has its edges. Left as far as it is when the whole budget is over.
 pub(crate) fn improve<W: Weight>(near: &mut Side<W>, far: &mut Side<W>, meter: &mut Meter<'_>) {
-    let completed = heaviest_first(near, near.mate.clone(), far.len(), meter);
-    let afresh = heaviest_first(near, vec![FREE; near.len()], far.len(), meter);
-    let better = if savings(near, &afresh) > savings(near, &completed) {
+    let (completed, added) = heaviest_first(near, near.mate.clone(), far.len(), meter);
+    let (afresh, saved) = heaviest_first(near, vec![FREE; near.len()], far.len(), meter);
+    let better = if saved > savings(near, &near.mate) + added {
         afresh
     } else {
         completed
@@ -33,13 +33,15 @@ pub(crate) fn improve<W: Weight>(near: &mut Side<W>, far: &mut Side<W>, meter: &
     near.mate = better;
 }
 
-/// Adds edges to a matching, heaviest first (then by index), while both ends are free.
+/// Adds edges to a matching, heaviest first (then by index), while both ends are free. Returns it,
+/// and what the added pairs save.
 fn heaviest_first<W: Weight>(
     near: &mut Side<W>,
     mut mate: Vec<u32>,
     far_nodes: usize,
     meter: &mut Meter<'_>,
-) -> Vec<u32> {
+) -> (Vec<u32>, i128) {
+    let mut added = 0;
     let mut taken = vec![false; far_nodes];
     for &other in mate.iter().filter(|&&other| other != FREE) {
         taken[other as usize] = true;
@@ -59,7 +61,7 @@ fn heaviest_first<W: Weight>(
     };
     for node in (0..mate.len() as u32).filter(|&node| mate[node as usize] == FREE) {
         if meter.is_over_after(HEAP_UNITS) {
-            return mate;
+            return (mate, added);
         }
         heap.extend(heaviest_edge(node, &mut looked_at, &taken));
     }
@@ -67,15 +69,16 @@ fn heaviest_first<W: Weight>(
         if meter.is_over_after(HEAP_UNITS) {
             break;
         }
-        let (_, node) = W::of_edge(entry);
+        let (weight, node) = W::of_edge(entry);
         if taken[other as usize] {
             heap.extend(heaviest_edge(node, &mut looked_at, &taken));
         } else {
             taken[other as usize] = true;
             mate[node as usize] = other;
+            added += i128::from(weight.widen());
         }
     }
-    mate
+    (mate, added)
 }
 
 /// What a matching saves against leaving everyone unmatched.

@@ -3,7 +3,7 @@
 use kheya_solver::{Graph, Method, Options, Solution, Status};
 
 use super::super::{
-    AheadFacts, Assignment, Batch, DecisionError, Phase, Reason, WindowSnapshot,
+    AheadFacts, Assignment, Batch, DecisionError, Phase, Reason, WarmStart, WindowSnapshot,
     outcome::{Choice, account, leftover_reason},
 };
 use crate::{
@@ -38,9 +38,11 @@ pub(in crate::decision) fn look_ahead(
     let ended = ended.into_inner();
     let wider = WiderGraph::new(snapshot, &alone.table, &ahead, &own, &settled)?;
     ended(Phase::Build);
+    let prices = snapshot.warm_prices(&wider.drivers);
     let options = Options {
         method: Method::Auto,
         budget: options.budget.clone(),
+        warm_start: prices.as_deref(),
         ..Options::default()
     };
     let solution = kheya_solver::solve(&wider.graph, &options)?;
@@ -57,6 +59,7 @@ pub(in crate::decision) fn look_ahead(
         excluded,
         graph,
         solution: of_window_alone,
+        wider_prices: _,
     } = alone;
     let (choices, plans) = wider.choices(snapshot, &table, &ahead, &solution, own);
     let unmatched = |row: usize| table.unmatched_cost(row);
@@ -76,6 +79,7 @@ pub(in crate::decision) fn look_ahead(
         excluded,
         graph,
         solution: of_window_alone,
+        wider_prices: Some(WarmStart::of(snapshot, &wider.drivers, &solution)),
     })
 }
 
