@@ -14,7 +14,7 @@ use crate::{
     store::{
         StoreError,
         redis::{
-            reply::{bytes, clock, items, list, text},
+            reply::{bytes, items, list, text},
             wire::{KeptReport, unpack},
         },
     },
@@ -80,21 +80,23 @@ impl Reader<'_> {
             .arg((&self.keys.windows, seq.get().to_string()));
         pipeline.cmd("ZRANGE").arg((&self.keys.pending, 0, -1));
         let values = self.run(&pipeline).await?;
-        let [time, head, window, pending] = items::<4>(&values)?;
+        let [_, head, window, pending] = items::<4>(&values)?;
         let Some(head) = Head::read(head)? else {
             return Err(StoreError::UnknownRegion);
         };
         let Some(window) = bytes(window)? else {
             return Ok(None);
         };
-        let now_ms = clock(time)?.ms();
         let mut ids = Vec::new();
         for id in list(pending)? {
             ids.push(RequestId::of(text(id)?)?);
         }
+        let records = self.records(&ids).await?;
+        // the last of the reads says what time it is: nobody in it is past a deadline then
+        let (now_ms, drivers) = self.drivers().await?;
         let mut requests = Vec::new();
         let mut deferred = 0;
-        for record in self.records(&ids).await?.into_iter().flatten() {
+        for record in records.into_iter().flatten() {
             // one that was taken back or taken over since is not pending any more
             let open = record.state == RequestState::Pending
                 && record.entered <= seq
@@ -114,7 +116,6 @@ impl Reader<'_> {
                 attempts: record.attempts,
             });
         }
-        let (now_ms, drivers) = self.drivers().await?;
         let views = drivers
             .iter()
             .map(|(id, record)| driver_view(id, record, now_ms));
