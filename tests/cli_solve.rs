@@ -373,6 +373,11 @@ fn a_window_with_a_wrong_field_is_refused_by_its_name() {
             "crow",
         ),
         (
+            json!({"requests": [], "drivers": [],
+                   "constraints": [{"name": "a", "max": 1}, {"name": "b", "max": 1, "standing": 1}]}),
+            "constraints[1].standing",
+        ),
+        (
             recorded(json!({"format": "kheya-window/9"})),
             "kheya-window/9",
         ),

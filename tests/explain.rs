@@ -166,6 +166,37 @@ Cars that nobody could get: 1 busy.
 }
 
 #[test]
+fn a_constraint_that_does_not_bind_is_told_and_one_that_binds_is_refused() {
+    let desk = Desk::new();
+    let under = |constraint: Value| {
+        let mut window = three_riders();
+        window["constraints"] = json!([constraint]);
+        desk.file("window.json", window.to_string())
+    };
+    let plain = desk.file("plain.json", three_riders().to_string());
+    let plain = explain(&plain, "r1", &[]).done().stdout;
+    for slack in [
+        json!({"name": "vans", "drivers": ["d2", "d7"], "max": 2}),
+        json!({"name": "all", "min": 1}),
+    ] {
+        let told = explain(&under(slack), "r1", &[]).done().stdout;
+        let rest = told.strip_prefix(&plain).unwrap();
+        assert!(
+            rest.contains("a side constraint is not looked at"),
+            "{told}"
+        );
+    }
+    let bound = under(json!({"name": "vans", "drivers": ["d2", "d7"], "max": 1}));
+    let ran = explain(&bound, "r1", &[]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+    assert!(
+        ran.stderr.contains("side constraints bind"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
 fn the_json_names_the_whole_path() {
     let desk = Desk::new();
     let file = desk.file("window.json", three_riders().to_string());

@@ -370,8 +370,7 @@ fn constraint_line(constraint: &ConstraintReport) -> String {
     }
     if let Some(shortfall) = constraint.shortfall {
         let _ = write!(line, " ({shortfall} short)");
-    }
-    if constraint.multiplier_s != 0.0 {
+    } else if constraint.multiplier_s != 0.0 {
         let _ = write!(line, ", adds {:+.3} s a pair", constraint.multiplier_s);
     }
     line

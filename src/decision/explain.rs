@@ -211,6 +211,8 @@ fn carried_over(whole: &Graph, window: &WindowGraph, solution: &Solution) -> Sol
             Status::Empty if whole.edges() > 0 => Status::Optimal,
             status => status,
         },
+        // of none that binds: they are no part of the whole graph
+        constraints: Vec::new(),
         ..solution.clone()
     }
 }

@@ -187,6 +187,14 @@ pub fn read_window(text: &[u8]) -> Result<(WindowSnapshot, SolveOptions), Window
     if !recorded && !file.warm_start.is_empty() {
         return Err(field("warm_start", "belongs in a recorded snapshot only"));
     }
+    let mut constraints = file.constraints.iter().flatten();
+    if let Some(place) = constraints
+        .position(|c| c.standing != 0)
+        .filter(|_| !recorded)
+    {
+        let path = format!("constraints[{place}].standing");
+        return Err(field(&path, "belongs in a recorded snapshot only"));
+    }
     let config = file.region_config()?;
     limit("requests", file.requests.len(), MAX_ENTRIES)?;
     limit("drivers", file.drivers.len(), MAX_ENTRIES)?;
