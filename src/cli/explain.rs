@@ -43,12 +43,10 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<(), Failure> {
     let options = to_the_end(&asked);
     let batch = decide_alone(&snapshot, &eta, &options, |_| ()).map_err(|error| refused(&error))?;
     let told = explain_request(&snapshot, &batch, &args.request).map_err(|error| match error {
-        ExplainRequestError::UnknownRequest { .. } | ExplainRequestError::Graph(_) => {
-            refused(&error)
-        }
-        ExplainRequestError::Constrained | ExplainRequestError::Solution(_) => {
-            Failure::broken(&error)
-        }
+        ExplainRequestError::UnknownRequest { .. }
+        | ExplainRequestError::Graph(_)
+        | ExplainRequestError::Constrained => refused(&error),
+        ExplainRequestError::Solution(_) => Failure::broken(&error),
     })?;
     match args.format {
         Format::Json => {

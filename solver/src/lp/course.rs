@@ -132,6 +132,9 @@ fn answer(
 ) -> Solution {
     let best = incumbent.best;
     let reached = problem.reached(&best.counts);
+    let lacking = problem.lacking(&best.counts) > 0;
+    // a bound at what the floors reach is none for who may reach more
+    let points = if lacking && !proven { &[] } else { points };
     let mut solution = Solution {
         constraints: best.answers(problem, &vec![0; problem.constraints.len()]),
         objective: best.cost,
@@ -153,7 +156,6 @@ fn answer(
             solution.constraints = best.answers(problem, &point.multipliers);
         }
     }
-    let lacking = problem.lacking(&best.counts) > 0;
     let closed = solution.dual_bound == solution.objective && !lacking;
     (solution.status, solution.proof) = match (closed, proven) {
         (true, _) => (Status::Optimal, Proof::Prices),
