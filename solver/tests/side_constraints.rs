@@ -164,6 +164,7 @@ proptest! {
             let cut = solve(&graph, &options).expect("as without a budget");
             prop_assert_eq!(cut.verify_with(&graph, &constraints), Ok(()), "after {} polls", polls);
             prop_assert!((lacking(&exact), exact.objective) <= (lacking(&cut), cut.objective));
+            prop_assert!(cut.dual_bound <= exact.objective, "after {} polls", polls);
             if lacking(&cut) == lacking(&exact) {
                 prop_assert!(cut.status == Status::Feasible || cut.objective == exact.objective);
             }
