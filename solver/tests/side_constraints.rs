@@ -165,6 +165,10 @@ proptest! {
             prop_assert_eq!(cut.verify_with(&graph, &constraints), Ok(()), "after {} polls", polls);
             prop_assert!((lacking(&exact), exact.objective) <= (lacking(&cut), cut.objective));
             prop_assert!(cut.dual_bound <= exact.objective, "after {} polls", polls);
+            if cut.status == Status::Feasible && lacking(&cut) > 0 {
+                // more may be in reach: no multiplier says what a pair is worth
+                prop_assert!(cut.constraints.iter().all(|c| c.multiplier == 0), "after {} polls", polls);
+            }
             if lacking(&cut) == lacking(&exact) {
                 prop_assert!(cut.status == Status::Feasible || cut.objective == exact.objective);
             }

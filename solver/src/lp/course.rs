@@ -8,7 +8,8 @@
 //! 3. Else the search goes through what is left, at a finer scale of costs.
 //!
 //! An answer that lacks what floors ask for gets multipliers from a relaxation that asks for no more
-//! than it reaches, since those of the search say only that more is out of reach.
+//! than it reaches, since those of the search say only that more is out of reach. One that may still
+//! reach more, since the search was cut, is bounded by the answer without constraints alone.
 //!
 //! The budget may end at any step: the best valid answer and the best bound so far are handed over.
 
