@@ -4,6 +4,7 @@ pub mod candidates;
 pub mod cli;
 pub mod config;
 pub mod decision;
+pub mod demand;
 pub mod domain;
 pub mod eta;
 pub mod generate;

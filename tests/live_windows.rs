@@ -58,6 +58,7 @@ fn node(store: &Arc<dyn Store>, decider: impl Decider + 'static) -> Arc<Node> {
         store: store.clone(),
         decider: Arc::new(decider),
         recorder: None,
+        demand_models: BTreeMap::new(),
         times: LeaseTimes {
             retry: Duration::from_millis(100),
             ..LeaseTimes::default()

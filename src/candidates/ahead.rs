@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     decision::{DriverSnapshot, Held, Phantom, Presence, RequestSnapshot, WindowSnapshot},
-    domain::CostMs,
+    domain::{CostMs, DurationMs},
     eta::{EtaModel, EtaPair},
     supply::{Nearby, Neighbour, Position},
 };
@@ -91,8 +91,8 @@ pub fn soon_free(snapshot: &WindowSnapshot) -> Vec<SoonFree> {
 /// `may_plan` says which requests may be planned. A request gets the `max_candidates` drivers whose
 /// trips end nearest within the last radius, without those over its longest pickup ETA, the time
 /// until they are free counted. A phantom gets the 15 drivers of least (ETA, driver) within the
-/// last radius, where the time until a driver is free counts as far as it exceeds half of
-/// `demand_ahead_ms`: on average the rider it stands for asks that much later.
+/// last radius, where the time until a driver is free counts as far as it exceeds the time until the
+/// rider asks whom it stands for.
 ///
 /// `searched` is called between the search and the ETAs, `routed` after them.
 pub fn ahead_candidates(
@@ -289,10 +289,12 @@ impl<'a> AheadSearch<'a> {
                 let unmatched = unmatched_cost(config, request, self.snapshot.age(request));
                 push(&mut tables.plans, &row, unmatched);
             } else {
-                let half_s = config.demand_ahead_ms.as_seconds() / 2.0;
+                let later_s = phantoms
+                    .get(index - requests.len())
+                    .map_or(0.0, |phantom| self.asked_in_s(phantom));
                 row.extend(routed.map(|(place, eta_s)| match self.free.get(place) {
                     Some(&driver) => self.free_now(driver, eta_s),
-                    None => self.planned(place, half_s, eta_s),
+                    None => self.planned(place, later_s, eta_s),
                 }));
                 by_eta(&mut row, PHANTOM_CANDIDATES);
                 let unmatched = CostMs::from_seconds(config.phantom_unmatched_s);
@@ -300,6 +302,17 @@ impl<'a> AheadSearch<'a> {
             }
         }
         tables
+    }
+
+    /// How long from now a phantom's rider asks: at its own instant where that is to come; one that
+    /// stands in for a past request half of `demand_ahead_ms` from now, on average.
+    fn asked_in_s(&self, phantom: &Phantom) -> f64 {
+        let to_come = phantom.at_ms - self.snapshot.now();
+        if to_come > DurationMs::ZERO {
+            to_come.as_seconds()
+        } else {
+            self.snapshot.config().demand_ahead_ms.as_seconds() / 2.0
+        }
     }
 
     fn free_now(&self, driver: u32, eta_s: f64) -> Candidate {

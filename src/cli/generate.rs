@@ -45,7 +45,7 @@ pub(super) fn generate(args: &GenerateArgs) -> Result<(), Failure> {
             "{wanted} requests: 1 to {MOST_REQUESTS} can be made"
         )));
     }
-    check_out(&args.out)?;
+    check_out("--out", &args.out)?;
     let recording = draw(&Order {
         hours: args.hours,
         requests_per_hour: args.requests_per_hour,

@@ -2,6 +2,7 @@
 //! failed, 2 the call or the input was wrong.
 
 mod demand;
+mod demand_model;
 mod explain;
 mod generate;
 mod instance;
@@ -103,11 +104,11 @@ pub fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Checks that files can be put into the directory `out`, which may still have to be made: said
+/// Checks that files can be put into the directory that `flag` names, which may still have to be made: said
 /// before the long work rather than after it.
-fn check_out(out: &Path) -> Result<(), Failure> {
+fn check_out(flag: &str, out: &Path) -> Result<(), Failure> {
     let refused = |detail: &dyn std::fmt::Display| {
-        Failure::Input(format!("--out {}: {detail}", out.display()))
+        Failure::Input(format!("{flag} {}: {detail}", out.display()))
     };
     let standing = out.ancestors().find(|path| path.exists());
     let standing = standing.unwrap_or(Path::new("."));

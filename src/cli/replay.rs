@@ -10,6 +10,7 @@ use rayon::prelude::*;
 
 use super::{
     Failure, Format, check_file, check_out,
+    demand_model::read_model,
     demand::{BehaviourArgs, Input, OwnFlag, ReadingArgs, read_input, region_id, set_config},
     duration, print,
     progress::Bar,
@@ -17,6 +18,7 @@ use super::{
 };
 use crate::{
     config::RegionConfig,
+    demand::{DemandCounts, Span, WeekClock},
     domain::{DurationMs, RegionId},
     replay::{
         self, Bound, BoundOptions, Kpis, Policy, ReplayReport, Run, Scenario, TripEndError,
@@ -37,7 +39,7 @@ pub(super) struct ReplayArgs {
         conflicts_with_all = [
             "fleet", "region", "window", "policy", "seed", "settings", "out", "zones", "tz", "from",
             "to", "sample", "map", "date_order", "zone_jitter", "dropoff", "patience", "acceptance",
-            "report", "plan_ahead", "demand_ahead", "trip_end_error", "bound",
+            "report", "plan_ahead", "demand_ahead", "trip_end_error", "bound", "demand_model", "learn",
         ]
     )]
     verify: bool,
@@ -55,6 +57,15 @@ pub(super) struct ReplayArgs {
     /// Let the pickups of so long ago stand for the next ones (batch only) [default: the region's]
     #[arg(long, value_parser = duration)]
     demand_ahead: Option<DurationMs>,
+    /// With `--demand-ahead`: expect the riders that this file of `--learn` says, in place of those
+    /// asked for lately (batch only)
+    #[arg(long, value_name = "FILE")]
+    demand_model: Option<PathBuf>,
+    /// Learn from this demand how many riders ask, where and when in the week: writes demand.json
+    /// into this directory, for `--demand-model` and `kheya serve`. Replays only where a fleet is
+    /// named too
+    #[arg(long, value_name = "DIR", conflicts_with = "demand_model")]
+    learn: Option<PathBuf>,
     /// How badly the end of a trip is known that is looked ahead to: standard deviation of the
     /// logarithm of its remaining time
     #[arg(long, value_name = "SIGMA", default_value = "0.3")]
@@ -150,11 +161,17 @@ pub(super) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     // what is wrong with the settings is said before the long reading
     region_config(args, &RegionConfig::default())?;
     if let Some(out) = &args.out {
-        check_out(out)?;
+        check_out("--out", out)?;
     }
     if let Some(page) = &args.report {
         check_file("--report", page)?;
     }
+    if let Some(directory) = &args.learn {
+        check_out("--learn", directory)?;
+    }
+    let model = args.demand_model.as_deref();
+    let model = model.map(|file| read_model("--demand-model", file));
+    let model = model.transpose()?;
     let options = args.reading.options(args.seed)?;
     // the fleet file is small: what is wrong with it is said before the long reading
     let recorded_fleet = args
@@ -170,16 +187,22 @@ pub(super) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
         demand,
         fleet,
         config,
-    } = read_input(&args.files, region, &options, fleet_given)?;
+    } = read_input(&args.files, region, &options, fleet_given || args.learn.is_some())?;
     if region.is_some() && config.is_none() {
         return Err(Failure::Input(
             "--region: only a record of the service has regions".into(),
         ));
     }
+    if let Some(directory) = &args.learn {
+        learn(directory, args, &demand)?;
+        if !fleet_given {
+            return Ok(());
+        }
+    }
     let config = region_config(args, &config.unwrap_or_default())?;
     let recorded_fleet =
         recorded_fleet.or_else(|| args.fleet.drivers.is_none().then_some(fleet)?);
-    let scenario = scenario(config, args, &demand, recorded_fleet);
+    let scenario = scenario(config, args, &demand, recorded_fleet).with_demand_model(model);
     let Demand {
         report: input,
         trips,
@@ -202,6 +225,23 @@ pub(super) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
         Format::Human => print(&replay::human(&report)),
         Format::Json => print(&(report.json().map_err(|e| Failure::broken(&e))? + "\n")),
     }
+}
+
+/// Writes what the demand teaches.
+fn learn(directory: &Path, args: &ReplayArgs, demand: &Demand) -> Result<(), Failure> {
+    let tz = &args.reading.tz;
+    let clock = WeekClock::of(tz)
+        .ok_or_else(|| Failure::Input(format!("--tz {tz}: there is no such time zone")))?;
+    let span = Span {
+        from: demand.report.from_ms,
+        to: demand.report.to_ms,
+    };
+    let trips = demand.trips.iter();
+    let requests = trips.map(|trip| (trip.requested_at, trip.pickup));
+    let counts = DemandCounts::of(clock, span, requests);
+    replay::write_demand_model(directory, &counts).map_err(|e| Failure::broken(&e))?;
+    eprintln!("learned");
+    Ok(())
 }
 
 /// What no rule can be better than, with a bar.

@@ -1,6 +1,7 @@
 //! `kheya serve`: the live service.
 
 use std::{
+    collections::BTreeMap,
     fs,
     net::SocketAddr,
     path::PathBuf,
@@ -10,7 +11,7 @@ use std::{
 
 use clap::Args;
 
-use super::Failure;
+use super::{Failure, demand_model::read_model};
 use crate::{
     config::{Flags, Recording, ServeConfig, StoreAddress},
     http::{AppParts, AppState, Server, TokenFile},
@@ -132,6 +133,11 @@ async fn run(config: Arc<ServeConfig>) -> Result<(), Failure> {
         }
         None => None,
     };
+    let mut demand_models = BTreeMap::new();
+    for (region, file) in &config.demand_models {
+        let model = read_model(&format!("demand_models.{region}"), file)?;
+        demand_models.insert(region.clone(), model);
+    }
     let recorder = match &config.record {
         Some(recording) => Some(record(&config, recording)?),
         None => None,
@@ -160,6 +166,7 @@ async fn run(config: Arc<ServeConfig>) -> Result<(), Failure> {
             margin: times.margin,
         },
         recorder: recorder.clone(),
+        demand_models,
     });
     let node = node.map_err(|error| Failure::broken(&error))?;
     let app = AppState::new(AppParts {

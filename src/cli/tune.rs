@@ -112,7 +112,7 @@ pub(super) fn tune(args: &TuneArgs) -> Result<(), Failure> {
     let empty = plan(args, &RegionConfig::default(), Vec::new())?;
     empty.check().map_err(|e| Failure::input(&e))?;
     if let Some(out) = &args.out {
-        check_out(out)?;
+        check_out("--out", out)?;
     }
     if let Some(file) = &args.config_out {
         check_file("--config-out", file)?;

@@ -104,6 +104,8 @@ pub struct ServeConfig {
     pub region_defaults: RegionConfig,
     /// Configuration of named regions, where it differs.
     pub regions: BTreeMap<RegionId, RegionConfig>,
+    /// Files of learned demand, by region.
+    pub demand_models: BTreeMap<RegionId, PathBuf>,
 }
 
 /// Every setting, in the order of the documentation.
@@ -128,6 +130,7 @@ const KEYS: &[&str] = &[
     "log",
     "region_defaults",
     "regions",
+    "demand_models",
 ];
 
 /// Variables with our prefix that name the file itself.
@@ -159,6 +162,7 @@ impl Default for ServeConfig {
             log: "info".into(),
             region_defaults: RegionConfig::default(),
             regions: BTreeMap::new(),
+            demand_models: BTreeMap::new(),
         }
     }
 }
@@ -251,6 +255,7 @@ impl ServeConfig {
                 .text("log", |text| Ok(text.into()))
                 .unwrap_or(defaults.log),
             regions: regions(layers, &region_defaults),
+            demand_models: demand_models(layers),
             region_defaults,
         }
     }
@@ -326,6 +331,11 @@ impl ServeConfig {
             Value::try_from(&self.region_defaults).ok(),
         );
         let mut text = table.to_string();
+        if !self.demand_models.is_empty() {
+            let files = self.demand_models.iter();
+            let files = files.map(|(region, file)| (region.to_string(), path(file)));
+            let _ = write!(text, "\n[demand_models]\n{}", files.collect::<Table>());
+        }
         for (region, config) in &self.regions {
             let values = toml::to_string(config).unwrap_or_default();
             let _ = write!(text, "\n[regions.{region}]\n{values}");
@@ -410,6 +420,21 @@ fn regions(layers: &mut Layers, base: &RegionConfig) -> BTreeMap<RegionId, Regio
     regions
 }
 
+fn demand_models(layers: &mut Layers) -> BTreeMap<RegionId, PathBuf> {
+    let mut models = BTreeMap::new();
+    for (name, value) in layers.table("demand_models") {
+        let path = format!("demand_models.{name}");
+        match (RegionId::new(&name), value) {
+            (Ok(id), Value::String(file)) => {
+                models.insert(id, file.into());
+            }
+            (Err(error), _) => layers.refuse(&path, error.to_string()),
+            (Ok(_), _) => layers.refuse(&path, "must be a text, the path of a model file"),
+        }
+    }
+    models
+}
+
 impl StoreAddress {
     fn read(text: &str) -> Result<Self, String> {
         if text == "memory" {
@@ -478,7 +503,8 @@ mod tests {
     fn every_error_is_told_at_once_with_its_source() {
         let file = "lisen = \"x\"\nmax_connections = \"10\"\nleader_lease_ms = 3000\ntls_cert = \"c\"\n\
                     [region_defaults]\nwindow_ms = 99999\nbogus = 1\n[regions.Dhaka]\nwindow_ms = 1000\n\
-                    [regions.sylhet]\nlease_ms = 3000";
+                    [regions.sylhet]\nlease_ms = 3000\n\
+                    [demand_models]\nDhaka = \"d.json\"\nsylhet = 7";
         let env = [
             ("KHEYA_STORE", "postgres://me:secret@x"),
             ("KHEYA_TYPO", "1"),
@@ -494,6 +520,8 @@ mod tests {
             "kheya.toml: region_defaults.window_ms: 99999 is outside its limits",
             "kheya.toml: regions.Dhaka: a region id",
             "kheya.toml: regions.sylhet.lease_ms: must be at least offer_window_ms",
+            "kheya.toml: demand_models.Dhaka: a region id",
+            "kheya.toml: demand_models.sylhet: must be a text, the path of a model file",
             "KHEYA_STORE: must be memory, or an address of a Redis: must begin with redis://",
             "KHEYA_TYPO: no such setting",
             "--listen: 0.0.0.0:7070 can be reached from other machines",
@@ -506,7 +534,7 @@ mod tests {
     #[test]
     fn the_effective_configuration_is_a_file_that_says_the_same_without_secrets() {
         let file = "store = \"redis://me:secret@cache:6379\"\n[region_defaults]\nwindow_ms = 2000\n\
-                    [regions.dhaka]\nmax_pending = 7";
+                    [regions.dhaka]\nmax_pending = 7\n[demand_models]\ndhaka = \"models/demand.json\"";
         let config = load(file, &[], Vec::new()).unwrap();
         let text = config.effective();
         assert!(!text.contains("secret"), "{text}");
@@ -514,6 +542,8 @@ mod tests {
         let again = load(&text, &[], Vec::new()).unwrap();
         assert_eq!(again.regions, config.regions);
         assert_eq!(again.region_defaults, config.region_defaults);
+        assert_eq!(again.demand_models, config.demand_models);
+        assert_eq!(again.demand_models.len(), 1);
         let dhaka = config.region(&RegionId::new("dhaka").unwrap());
         assert_eq!((dhaka.max_pending, dhaka.window_ms.get()), (7, 2000));
     }

@@ -24,7 +24,7 @@ pub use bound::{AboveBound, Bound, BoundError, BoundOptions, RELAXATION, rider_c
 pub use fleet::sample_fleet;
 pub use kpis::{Gain, Kpis, SolveTimes, Spread, quantile};
 pub use outcome::{Outcome, Run, WindowGains, WindowRow};
-pub use output::{OutputError, write_outputs, write_tune_outputs};
+pub use output::{OutputError, write_demand_model, write_outputs, write_tune_outputs};
 pub use policy::{Policy, UnknownPolicy};
 pub use report::{ReplayReport, human};
 pub use scenario::{Scenario, ScenarioDriver, ScenarioTrip};

@@ -7,7 +7,10 @@ use std::{
 };
 
 use super::{Outcome, ReplayReport, Run, Scenario, WindowGains, tune::TuneReport};
-use crate::domain::{CostMs, DurationMs};
+use crate::{
+    demand::DemandCounts,
+    domain::{CostMs, DurationMs},
+};
 
 /// Why the files could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +64,15 @@ pub fn write_tune_outputs(directory: &Path, report: &TuneReport) -> Result<(), O
             ("blocks.csv", report.blocks_csv()?),
         ],
     )
+}
+
+/// Writes `demand.json`, what demand taught, into `directory`, which is made if needed.
+///
+/// # Errors
+/// [`OutputError`] names the file; the directory then holds what it held before.
+pub fn write_demand_model(directory: &Path, counts: &DemandCounts) -> Result<(), OutputError> {
+    let text = counts.to_json()? + "\n";
+    put_files(directory, &[("demand.json", text.into_bytes())])
 }
 
 /// Puts files into a directory, all or none.

@@ -10,6 +10,7 @@ use super::{
 use crate::{
     config::RegionConfig,
     decision::{DriverSnapshot, RequestSnapshot},
+    demand::DemandModel,
     domain::{DurationMs, UnixMs},
     eta::StraightLine,
     supply::Position,
@@ -54,6 +55,9 @@ pub struct Scenario {
     pub behaviour: Behaviour,
     /// How well the ends of trips are known that windows look ahead to.
     pub trip_end_error: TripEndError,
+    /// What windows that look ahead expect of the next riders; none: that those asked for lately stand
+    /// for them.
+    pub demand_model: Option<Arc<DemandModel>>,
     /// Trips by (`requested_at_ms`, id).
     pub trips: Vec<ScenarioTrip>,
     /// Drivers by id.
@@ -114,6 +118,7 @@ impl Scenario {
             phase: DurationMs::ZERO,
             behaviour: Behaviour::default(),
             trip_end_error: TripEndError::default(),
+            demand_model: None,
             trips,
             drivers,
         }
@@ -138,6 +143,13 @@ impl Scenario {
     #[must_use]
     pub const fn with_trip_end_error(mut self, error: TripEndError) -> Self {
         self.trip_end_error = error;
+        self
+    }
+
+    /// The same with learned demand in place of that of late.
+    #[must_use]
+    pub fn with_demand_model(mut self, model: Option<Arc<DemandModel>>) -> Self {
+        self.demand_model = model;
         self
     }
 

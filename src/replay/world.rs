@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     decision::{
-        self, CoolDown, DecisionError, DriverSnapshot, Foresight, PendingRequest, Phase, Reason,
+        self, CoolDown, DecisionError, DemandSource, DriverSnapshot, Foresight, PendingRequest, Phase, Reason,
         WindowDecision, WindowSnapshot, decide_batch, decide_edge_first, decide_oldest_first,
         phantoms_of,
     },
@@ -384,7 +384,9 @@ impl<'a> World<'a> {
             })
         });
         let asked = Asked(&self.scenario.trips[..self.next]);
-        let phantoms = phantoms_of(&asked, config, now);
+        let learned = self.scenario.demand_model.as_deref();
+        let source = learned.map_or(&asked as &dyn DemandSource, |model| model);
+        let phantoms = phantoms_of(source, config, now);
         let drivers = drivers.into_iter().map(|(_, driver)| driver).collect();
         WindowSnapshot::from_ordered(
             now,

@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     config::RegionValues,
-    decision::{Foresight, MAX_PHANTOMS, RecentPickups, Waiting, WindowDecision, phantoms_of},
+    demand::DemandModel,
+    decision::{DemandSource, Foresight, MAX_PHANTOMS, RecentPickups, Waiting, WindowDecision, phantoms_of},
     domain::{DurationMs, Place, RegionId, RequestId, UnixMs, WindowSeq},
     protocol::{SnapshotRequest, rules::KEPT_DECISIONS},
     store::Store,
@@ -92,10 +93,12 @@ impl WindowAhead {
         }
     }
 
-    /// What a window of these requests, read at `now`, knows of what comes next.
+    /// What a window of these requests, read at `now`, knows of what comes next: of the next riders
+    /// what was `learned`, or that they are as those of late.
     pub(super) fn foresight(
         &mut self,
         config: &RegionValues,
+        learned: Option<&DemandModel>,
         requests: &[SnapshotRequest],
         now: UnixMs,
     ) -> Foresight {
@@ -130,7 +133,9 @@ impl WindowAhead {
             })
         });
         let waiting = waiting.collect();
-        Foresight::new(phantoms_of(&self.memory.pickups, config, now), waiting)
+        let recent = &self.memory.pickups;
+        let source = learned.map_or(recent as &dyn DemandSource, |model| model);
+        Foresight::new(phantoms_of(source, config, now), waiting)
     }
 
     /// Takes in what the window decided at `now`: who was planned is so since then, or since before.
@@ -225,7 +230,6 @@ impl AheadMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decision::DemandSource as _;
 
     #[test]
     fn a_note_is_found_among_the_decisions_and_its_absence_is_none() {

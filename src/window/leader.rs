@@ -22,6 +22,7 @@ use super::{
 };
 use crate::{
     decision::{Batch, Foresight, WindowDecision, WindowSnapshot, decide_oldest_first, repair},
+    demand::DemandModel,
     domain::{RegionId, RequestId, UnixMs, WindowSeq},
     eta::StraightLine,
     leadership::{Duty, Lead},
@@ -47,6 +48,8 @@ pub(super) struct RegionContext {
     pub(super) duty: Arc<Duty>,
     /// How the region was served last.
     pub(super) level: Arc<ServedLevel>,
+    /// What its windows expect of the next riders, where it was learned.
+    pub(super) demand_model: Option<Arc<DemandModel>>,
     /// What its windows remember of each other where they look ahead.
     pub(super) ahead: SharedMemory,
 }
@@ -207,7 +210,8 @@ async fn decide_window(
         let (store, region) = (&*context.store, &context.region);
         let since = read.now_ms - config.demand_ahead_ms;
         let mut recalled = WindowAhead::recall(store, region, &context.ahead, seq, since).await;
-        foresight = recalled.foresight(&config, &read.requests, read.now_ms);
+        let learned = context.demand_model.as_deref();
+        foresight = recalled.foresight(&config, learned, &read.requests, read.now_ms);
         ahead = Some(recalled);
     }
     let left = deadline.saturating_duration_since(Instant::now());

@@ -18,6 +18,7 @@ use super::{
     watch as missed,
 };
 use crate::{
+    demand::DemandModel,
     domain::{DurationMs, NodeId, RegionId, WindowSeq},
     http::{Level, OwnWindowCall, OwnWindowFuture, WindowRuntime},
     leadership::{self, Duty, Lead, LeaseTimes, share_of},
@@ -37,6 +38,8 @@ pub struct NodeOptions {
     pub times: LeaseTimes,
     /// Where decided windows are recorded, if anywhere.
     pub recorder: Option<Recorder>,
+    /// Learned demand of regions that look ahead; in the others the pickups of late stand for the next.
+    pub demand_models: BTreeMap<RegionId, Arc<DemandModel>>,
 }
 
 /// A running node. It works until [`Node::finish`].
@@ -246,6 +249,7 @@ impl Node {
             decider,
             times,
             recorder,
+            demand_models,
         } = &self.options;
         let context = RegionContext {
             store: store.clone(),
@@ -255,6 +259,7 @@ impl Node {
             recorder: recorder.clone(),
             duty: duty.clone(),
             level,
+            demand_model: demand_models.get(&region).cloned(),
             ahead: SharedMemory::default(),
         };
         let stop = || self.stop.subscribe();

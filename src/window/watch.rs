@@ -229,7 +229,7 @@ async fn take_over(context: &RegionContext, missed: WindowSignal) -> Result<(), 
             let since = now - config.demand_ahead_ms;
             let mut ahead =
                 WindowAhead::recall(store, region, &context.ahead, missed.seq, since).await;
-            ahead.foresight(&config, &pending, now);
+            ahead.foresight(&config, None, &pending, now);
             let waits = waiting_after(&snapshot, &outcomes);
             ahead.decided(&decision, now, |request| waits.contains(request));
             Some(ahead)

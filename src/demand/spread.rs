@@ -1,0 +1,68 @@
+//! Expected requests as single ones, spread evenly.
+//!
+//! Drawn at random, a minute's requests would lie in clumps that say nothing of where the next ones
+//! come from. They are taken at even steps instead: cells in their H3 order, which runs through
+//! neighbours, each as long as its expected number; every whole step a request (systematic sampling,
+//! Madow & Madow 1944). So any run of cells gets its expected number to within one. Instants follow
+//! the golden ratio, which spreads those of neighbours over the time ahead.
+
+use h3o::{CellIndex, LatLng, Resolution};
+
+use crate::{
+    decision::Phantom,
+    domain::{Draw, DurationMs, Place, UnixMs},
+    supply::Position,
+};
+
+/// A request's place within its cell: the middle of one of its 49 parts at this resolution.
+const PLACE_RESOLUTION: Resolution = Resolution::Eleven;
+
+/// Fraction of the golden ratio.
+const GOLDEN: f64 = 0.618_033_988_749_894_8;
+
+/// Decimals of a degree that a place keeps: a tenth of a metre.
+const DEGREE_PARTS: f64 = 1e6;
+
+/// What is expected from one instant to another.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Expected<'a> {
+    /// Cells, rising.
+    pub(super) cells: &'a [CellIndex],
+    /// Expected requests of each.
+    pub(super) by_cell: &'a [f64],
+    /// From this instant on.
+    pub(super) from: UnixMs,
+    /// Up to this one.
+    pub(super) to: UnixMs,
+}
+
+/// As many requests as are expected, to within one; which ones depends on the draw.
+pub(super) fn spread(expected: Expected<'_>, draw: Draw) -> Vec<Phantom> {
+    let ahead_s = (expected.to - expected.from).as_seconds();
+    let mut phantoms = Vec::new();
+    let mut next = draw.unit_f64();
+    let mut instant = draw.number(1).unit_f64();
+    let mut sum = 0.0;
+    for (&cell, &here) in expected.cells.iter().zip(expected.by_cell) {
+        sum += here;
+        while next < sum {
+            next += 1.0;
+            instant = (instant + GOLDEN).fract();
+            let part = draw.number(phantoms.len() as u64 + 2);
+            phantoms.extend(place_in(cell, part).map(|place| Phantom {
+                at_ms: expected.from + DurationMs::from_seconds(ahead_s * instant),
+                pickup: Position::new(place),
+            }));
+        }
+    }
+    phantoms
+}
+
+/// A place in a cell.
+fn place_in(cell: CellIndex, draw: Draw) -> Option<Place> {
+    let parts = cell.children_count(PLACE_RESOLUTION);
+    let part = cell.child_at(draw.below(parts as usize) as u64, PLACE_RESOLUTION)?;
+    let middle = LatLng::from(part);
+    let rounded = |degrees: f64| (degrees * DEGREE_PARTS).round() / DEGREE_PARTS;
+    Place::new(rounded(middle.lat()), rounded(middle.lng())).ok()
+}
