@@ -11,9 +11,9 @@ use crate::{
         Place, UnixMs, VehicleClass, WindowId, WindowSeq,
     },
     protocol::{
-        Cell, Claim, ClaimOutcome, ClaimState, ClaimTrace, Cooldown, DriverRecord, DriverStatus,
-        Event, EventType, Fingerprint, IntakePlace, Leader, Presence, Reason, RequestRecord,
-        RequestState, Source, TripEnd,
+        AnnouncedEnd, Cell, Claim, ClaimOutcome, ClaimState, ClaimTrace, Cooldown, DriverRecord,
+        DriverStatus, Event, EventType, Fingerprint, IntakePlace, Leader, Presence, Reason,
+        RequestRecord, RequestState, Source, TripEnd,
     },
 };
 
@@ -65,7 +65,7 @@ struct StoredPresence(
     Maybe<VehicleClass>,
     Maybe<Finite>,
     Maybe<UnixMs>,
-    Maybe<[f64; 3]>,
+    Maybe<Vec<f64>>,
 );
 
 impl StoredPresence {
@@ -84,6 +84,7 @@ impl StoredPresence {
             idle,
             end,
         ) = self;
+        let seen_ms = at_ms.min(received_ms);
         let place = |lat, lng| {
             Place::new(lat, lng).map_err(|_| WireError::Missing("a place that was kept"))
         };
@@ -104,12 +105,19 @@ impl StoredPresence {
             vehicle_class: class.0,
             acceptance_rate: rate.0,
             idle_since_ms: idle.0,
-            trip_end: match end.0 {
-                Some([lat, lng, at_ms]) => Some(TripEnd {
-                    place: place(lat, lng)?,
-                    at_ms: UnixMs::new(at_ms as i64),
+            trip_end: match end.0.as_deref() {
+                Some([lat, lng, at_ms, rest @ ..]) => Some(AnnouncedEnd {
+                    end: TripEnd {
+                        place: place(*lat, *lng)?,
+                        at_ms: UnixMs::new(*at_ms as i64),
+                    },
+                    // older scripts did not keep it: then the newest ping bounds it
+                    told_ms: match rest {
+                        [told_ms, ..] => UnixMs::new(*told_ms as i64),
+                        [] => seen_ms,
+                    },
                 }),
-                None => None,
+                _ => None,
             },
         })
     }
