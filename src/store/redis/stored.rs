@@ -292,3 +292,34 @@ fn word<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, WireError> {
     let value = serde::de::value::StrDeserializer::<serde_json::Error>::new(text);
     Ok(T::deserialize(value)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_that_older_scripts_kept_was_told_by_the_newest_ping_at_the_latest() {
+        let kept = |end: &[f64]| {
+            let (none, cell) = (false, "8861892e3dfffff");
+            let at = (1_796_044_599_485_i64, 1_796_044_599_400_i64);
+            let pos = (
+                1.0, 2.0, cell, at.0, at.1, 1, none, none, none, none, none, end,
+            );
+            let pos = rmp_serde::to_vec(&pos).unwrap();
+            driver(&pos, None).unwrap().presence.unwrap().trip_end
+        };
+        let end = [3.0, 4.0, 1_796_044_700_000.0];
+        let told = |told_ms| {
+            Some(AnnouncedEnd {
+                end: TripEnd {
+                    place: Place::new(3.0, 4.0).unwrap(),
+                    at_ms: UnixMs::new(1_796_044_700_000),
+                },
+                told_ms: UnixMs::new(told_ms),
+            })
+        };
+        assert_eq!(kept(&end), told(1_796_044_599_400));
+        let end = [3.0, 4.0, 1_796_044_700_000.0, 1_796_044_590_000.0];
+        assert_eq!(kept(&end), told(1_796_044_590_000));
+    }
+}
