@@ -324,5 +324,8 @@ async fn no_script_differs_from_its_step() {
     assert!(seen.refused > operations / 10, "{seen:?}");
     assert!(seen.claims > operations / 100, "{seen:?}");
     assert!(seen.losses > operations / 1_000, "{seen:?}");
-    assert!(seen.ends.into_iter().all(|ends| ends > operations / 5_000), "{seen:?}");
+    assert!(
+        seen.ends.into_iter().all(|ends| ends > operations / 5_000),
+        "{seen:?}"
+    );
 }
