@@ -177,6 +177,7 @@ async fn measure(
         decider: Arc::new(StraightLineDecider),
         times: LeaseTimes::default(),
         recorder: None,
+        demand_models: std::collections::BTreeMap::new(),
     })?;
     let mut cities = Vec::new();
     for n in 0..regions {

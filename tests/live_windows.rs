@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of a test fail it by panicking")]
 
 use std::{
+    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},

@@ -12,6 +12,7 @@ use super::{
     mutation::Mutation,
     region::Region,
     rules::{MAX_DRIVERS, MAX_PINGS_A_STEP, REMEMBERED_COOLDOWNS, RegionRules},
+    trip_end::{AnnouncedEnd, TripEnd},
 };
 use crate::domain::{
     DriverId, DurationMs, Finite, Place, RequestId, RiderId, StoreTime, UnixMs, VehicleClass,
@@ -59,15 +60,6 @@ pub enum DriverStatus {
     Offline,
 }
 
-/// Where and when a busy driver will be free.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct TripEnd {
-    /// Where.
-    pub place: Place,
-    /// When.
-    pub at_ms: UnixMs,
-}
-
 /// An optional field of an update: left out keeps the value, `null` clears it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Patch<T> {
@@ -84,6 +76,14 @@ impl<T> Patch<T> {
     /// Whether the field is left out; for `skip_serializing_if`.
     pub const fn is_keep(&self) -> bool {
         matches!(self, Self::Keep)
+    }
+
+    fn map<U>(self, told: impl FnOnce(T) -> U) -> Patch<U> {
+        match self {
+            Self::Keep => Patch::Keep,
+            Self::Clear => Patch::Clear,
+            Self::Set(value) => Patch::Set(told(value)),
+        }
     }
 
     fn onto(self, value: &mut Option<T>) {
@@ -183,8 +183,8 @@ pub struct Presence {
     pub acceptance_rate: Option<Finite>,
     /// Since when without a trip.
     pub idle_since_ms: Option<UnixMs>,
-    /// Where and when the present trip ends.
-    pub trip_end: Option<TripEnd>,
+    /// Where and when a trip ends, as it was told last; of which trip, says its time.
+    pub trip_end: Option<AnnouncedEnd>,
 }
 
 impl Presence {
@@ -480,7 +480,9 @@ impl Presence {
         ping.vehicle_class.onto(&mut self.vehicle_class);
         ping.acceptance_rate.onto(&mut self.acceptance_rate);
         ping.idle_since_ms.onto(&mut self.idle_since_ms);
-        ping.trip_end.onto(&mut self.trip_end);
+        let told_ms = self.seen_ms();
+        let announced = ping.trip_end.map(|end| AnnouncedEnd { end, told_ms });
+        announced.onto(&mut self.trip_end);
         crossed
     }
 }

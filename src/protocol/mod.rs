@@ -36,6 +36,7 @@ pub mod rules;
 #[cfg(any(test, feature = "conformance"))]
 pub mod simulation;
 mod sweep;
+mod trip_end;
 mod view;
 mod window;
 #[cfg(any(test, feature = "conformance"))]
@@ -49,7 +50,7 @@ pub use claim_calls::{
 pub use configure::{Configure, ConfigureRefusal, Configured, MAX_DOCUMENT_BYTES};
 pub use driver::{
     Cell, Cooldown, DriverRecord, DriverStatus, EntryCode, Patch, Ping, PingAnswer, Pings,
-    Presence, Rejected, RemoveDriver, RemoveDriverRefusal, TripEnd,
+    Presence, Rejected, RemoveDriver, RemoveDriverRefusal,
 };
 pub use due::{DueKey, DueSet};
 pub use generation::{GenerationChanged, StoreContext};
@@ -78,6 +79,7 @@ pub use request::{
 };
 pub use rules::{RegionRules, RulesError};
 pub use sweep::{Sweep, Swept};
+pub use trip_end::{AnnouncedEnd, TripEnd};
 pub use view::{
     AssignmentView, ClaimView, DriverState, DriverView, RegionView, ReportView, RequestView,
     Snapshot, SnapshotRequest, Supply,

@@ -13,7 +13,7 @@ use super::{
     claim_batch::{BatchAnswer, ClaimBatch, ClaimPair, PairOutcome},
     claim_calls::{Complete, Confirm, Extend, Release, ReleaseReason, TripOutcome},
     configure::Configure,
-    driver::{DriverStatus, Patch, Ping, Pings, RemoveDriver, TripEnd},
+    driver::{DriverStatus, Patch, Ping, Pings, RemoveDriver},
     history::ms,
     leadership::{AcquireLeadership, RenewLeadership, ResignLeadership},
     operations::{Answer, Command},
@@ -24,6 +24,7 @@ use super::{
     request::{CancelRequest, Fingerprint, Intake, RequestDraft},
     rules::RegionRules,
     sweep::Sweep,
+    trip_end::TripEnd,
     window::{Owner, TakeWindow, Taker, WindowPhase},
 };
 use crate::domain::{

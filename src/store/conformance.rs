@@ -18,6 +18,7 @@ mod leaders;
 mod outbox;
 mod own_windows;
 mod requests;
+mod trip_ends;
 mod tuning;
 mod windows;
 mod world;
@@ -86,6 +87,7 @@ pub fn cases() -> Vec<Case> {
         outbox::cases(),
         own_windows::cases(),
         requests::cases(),
+        trip_ends::cases(),
         tuning::cases(),
         windows::cases(),
     ]

@@ -5,11 +5,16 @@
 //! decisions, which stores keep for the last 50 windows: a new leader reads them back, on either
 //! store by the same calls. So after a change of leaders pickups are known from 50 windows at most,
 //! and since when a request is planned as long as the last sealed window is known.
+//!
+//! Reading back is bounded by time: no window is late for it. What was read by then stands, the
+//! newest first. Where not even the newest note could be read, whoever waited before counts as
+//! planned since it was asked for, so that the bound of a plan holds in any case.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, timeout_at};
 
 use crate::{
     config::RegionValues,
@@ -66,29 +71,36 @@ struct Noted {
 pub(super) struct WindowAhead {
     seq: WindowSeq,
     memory: AheadMemory,
+    /// Who is planned could not be read back.
+    unsure: bool,
     note: AheadNote,
 }
 
 impl WindowAhead {
-    /// What window `seq` may know: from the node's own memory, or read back from the store when
-    /// another node decided the window before.
+    /// What window `seq` may know: from the node's own memory, or read back from the store, for as
+    /// long as `reading`, when another node decided the window before.
     pub(super) async fn recall(
         store: &dyn Store,
         region: &RegionId,
         shared: &SharedMemory,
         seq: WindowSeq,
         since: UnixMs,
+        reading: Duration,
     ) -> Self {
         let own = shared.lock().clone();
         let before = seq.get().checked_sub(1).map(WindowSeq::new);
-        let memory = if own.up_to.is_some() && own.up_to == before {
-            own
+        let (memory, unsure) = if own.up_to.is_some() && own.up_to == before {
+            (own, false)
         } else {
-            read_back(store, region, seq, since).await
+            read_back(store, region, seq, since, Instant::now() + reading).await
         };
+        if unsure {
+            tracing::warn!(%region, window_seq = seq.get(), "who is planned could not be read back");
+        }
         Self {
             seq,
             memory,
+            unsure,
             note: AheadNote::default(),
         }
     }
@@ -120,6 +132,11 @@ impl WindowAhead {
                     pickup,
                 });
             }
+        }
+        if self.unsure {
+            let waited = requests.iter().filter(|request| request.left_over > 0);
+            let planned = waited.map(|request| (request.draft.id.clone(), request.requested_at_ms));
+            self.memory.planned.extend(planned);
         }
         let waiting = requests.iter().filter_map(|request| {
             let planned_since_ms = self.memory.planned.get(&request.draft.id).copied();
@@ -182,20 +199,24 @@ impl WindowAhead {
     }
 }
 
-/// What the windows before `seq` noted, the newest first, as far back as `since` or as they are
-/// kept. Windows that nobody decided noted nothing; a report that cannot be read ends it.
+/// What the windows before `seq` noted, the newest first, as far back as `since`, as they are kept,
+/// and as they can be read until `by`; and whether not even the newest note could be. Windows that
+/// nobody decided noted nothing.
 async fn read_back(
     store: &dyn Store,
     region: &RegionId,
     seq: WindowSeq,
     since: UnixMs,
-) -> AheadMemory {
+    by: Instant,
+) -> (AheadMemory, bool) {
     let mut memory = AheadMemory::default();
     let mut newest = true;
     let kept = 1..=KEPT_DECISIONS as u64;
     for before in kept.map_while(|back| seq.get().checked_sub(back)) {
-        let Ok(Some(view)) = store.report(region, WindowSeq::new(before)).await else {
-            break;
+        let view = match timeout_at(by, store.report(region, WindowSeq::new(before))).await {
+            Ok(Ok(Some(view))) => view,
+            Ok(Ok(None)) => break,
+            Ok(Err(_)) | Err(_) => return (memory, newest),
         };
         let decisions = view.decisions.as_deref();
         let noted = decisions.and_then(|text| serde_json::from_str::<Noted>(text).ok());
@@ -208,7 +229,7 @@ async fn read_back(
             break;
         }
     }
-    memory
+    (memory, false)
 }
 
 impl AheadMemory {
@@ -228,38 +249,4 @@ impl AheadMemory {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_note_is_found_among_the_decisions_and_its_absence_is_none() {
-        let id = RequestId::new("r").unwrap();
-        let pickup = Place::new(1.0, 2.0).unwrap();
-        let note = AheadNote {
-            planned: vec![PlannedSince {
-                request_id: id.clone(),
-                since_ms: UnixMs::new(5),
-            }],
-            pickups: vec![Asked {
-                request_id: id.clone(),
-                at_ms: UnixMs::new(4),
-                pickup,
-            }],
-        };
-        let text = serde_json::json!({"assignments": [], "unmatched": [], "ahead": note});
-        let noted: Noted = serde_json::from_value(text).unwrap();
-        let mut memory = AheadMemory::default();
-        memory.take_in(noted.ahead.unwrap(), true);
-        assert_eq!(memory.planned.get(&id), Some(&UnixMs::new(5)));
-        let expected = memory.pickups.expected(UnixMs::new(6), DurationMs::new(3));
-        assert_eq!(expected[0].pickup.place(), pickup);
-        assert!(
-            memory
-                .pickups
-                .expected(UnixMs::new(6), DurationMs::new(2))
-                .is_empty()
-        );
-        let plain: Noted = serde_json::from_str(r#"{"assignments":[]}"#).unwrap();
-        assert!(plain.ahead.is_none());
-    }
-}
+mod tests;

@@ -87,6 +87,9 @@ impl From<ClaimError> for WindowError {
 /// Share of what is left of the budget that the solve may take; the rest is for claims and seal.
 const SOLVE_SHARE: f64 = 0.6;
 
+/// Share of what is left of the budget in which a new leader reads back what windows remember.
+const RECALL_SHARE: f64 = 0.25;
+
 /// Below this there is no use in starting a solve.
 const LEAST_SOLVE: Duration = Duration::from_millis(2);
 
@@ -209,7 +212,9 @@ async fn decide_window(
     if config.looks_ahead() {
         let (store, region) = (&*context.store, &context.region);
         let since = read.now_ms - config.demand_ahead_ms;
-        let mut recalled = WindowAhead::recall(store, region, &context.ahead, seq, since).await;
+        let reading = left.mul_f64(RECALL_SHARE);
+        let mut recalled =
+            WindowAhead::recall(store, region, &context.ahead, seq, since, reading).await;
         let learned = context.demand_model.as_deref();
         foresight = recalled.foresight(&config, learned, &read.requests, read.now_ms);
         ahead = Some(recalled);

@@ -40,12 +40,13 @@ pub fn window_snapshot(region: &RegionId, read: &Snapshot) -> WindowSnapshot {
     )
 }
 
-/// A driver keeps the end of a trip that it told until it tells another: one that lies before its
-/// present claim is that of an earlier trip.
+/// A driver keeps the end of a trip that it told until it tells another: while it is held, only one
+/// that can be that of its present claim counts.
 fn without_old_end(view: &DriverView, mut driver: Arc<DriverSnapshot>) -> Arc<DriverSnapshot> {
-    let made = view.claim.as_ref().map(|claim| claim.made_ms);
-    let old = |end: TripEnd| made.is_some_and(|made| end.at_ms <= made);
-    if driver.trip_end.is_some_and(old) {
+    let told = view.presence.as_ref().and_then(|seen| seen.trip_end);
+    if let (Some(told), Some(claim)) = (told, &view.claim)
+        && told.of(claim).is_none()
+    {
         Arc::make_mut(&mut driver).trip_end = None;
     }
     driver
@@ -110,9 +111,9 @@ pub(super) fn driver(view: &DriverView) -> Arc<DriverSnapshot> {
         presence,
         held,
         cooldowns: cooldowns.collect(),
-        trip_end: seen.and_then(|seen| seen.trip_end).map(|end| TripEnd {
-            place: end.place,
-            at_ms: end.at_ms,
+        trip_end: seen.and_then(|seen| seen.trip_end).map(|told| TripEnd {
+            place: told.end.place,
+            at_ms: told.end.at_ms,
         }),
     })
 }

@@ -227,8 +227,11 @@ async fn take_over(context: &RegionContext, missed: WindowSignal) -> Result<(), 
             let (store, region) = (&*context.store, &context.region);
             let now = snapshot.now();
             let since = now - config.demand_ahead_ms;
+            // another take-over may follow one grace after this one
+            let reading = Duration::from_millis(window.window.grace_ms.get() as u64) / 4;
+            let shared = &context.ahead;
             let mut ahead =
-                WindowAhead::recall(store, region, &context.ahead, missed.seq, since).await;
+                WindowAhead::recall(store, region, shared, missed.seq, since, reading).await;
             ahead.foresight(&config, None, &pending, now);
             let waits = waiting_after(&snapshot, &outcomes);
             ahead.decided(&decision, now, |request| waits.contains(request));

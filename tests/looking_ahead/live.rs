@@ -1,136 +1,174 @@
-//! A real server on the memory store, called over HTTP: the ends of trips come with pings, a rider
-//! waits for the car round the corner, and what was recorded is decided the same again.
+//! Real nodes, on the embedded store and on Redis, called over HTTP: the ends of trips come with
+//! pings, a rider waits for the car round the corner and not for ever, cars stay where riders come
+//! from, and what was recorded is decided the same again.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use reqwest::Method;
 use serde_json::{Value, json};
-use tempfile::tempdir;
 
 use crate::{
+    city::{Service, Street, end_of_trip, ping, until},
     command_line::run,
-    server::{Api, Server},
 };
 
-fn now_ms() -> i64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    i64::try_from(now.unwrap().as_millis()).unwrap()
-}
-
-/// A place so many metres north of a corner.
-fn place(metres: f64) -> Value {
-    json!({"lat": 23.75 + metres / 111_195.0, "lng": 90.4})
-}
-
-fn ping(id: &str, metres: f64, more: &Value) -> Value {
-    let mut ping = json!({"id": id, "at_ms": now_ms()});
-    for part in [&place(metres), more] {
-        for (name, value) in part.as_object().unwrap() {
-            ping[name] = value.clone();
-        }
+/// One car takes the first rider, and tells where and when that trip ends: 1 km up the street.
+/// Another is free, further away than that end. Returns the first rider's claim.
+pub(crate) async fn a_car_drives_and_another_is_far(street: &Street, free_car: bool) -> Value {
+    street.pings(&[ping("a", 0.0, &json!({}))]).await;
+    street.ask("first", 50.0).await;
+    let claim = street.drives("first", "a").await;
+    street
+        .pings(&[ping("a", 300.0, &end_of_trip(1_000.0, 45_000))])
+        .await;
+    if free_car {
+        street.pings(&[ping("b", 4_500.0, &json!({}))]).await;
     }
-    ping
+    claim
 }
 
-async fn send_pings(api: &Api, pings: &[Value]) {
-    let (status, answer) = api.post("/drivers", &json!({"drivers": pings})).await;
-    assert_eq!(
-        (status, &answer["accepted"]),
-        (200, &json!(pings.len())),
-        "{answer}"
-    );
-}
+async fn a_rider_waits_for_a_trip_that_ends_round_the_corner(service: Service) {
+    let street = service.by_node(0, "dhaka");
+    let config = street
+        .set(&json!({"plan_ahead_ms": 60_000, "demand_ahead_ms": 60_000}))
+        .await;
+    assert_eq!(config["max_planned_ms"], 60_000);
+    let claim = a_car_drives_and_another_is_far(&street, true).await;
 
-async fn ask(api: &Api, id: &str, metres: f64) {
-    let request = json!({"id": id, "pickup": place(metres)});
-    let (status, answer) = api.post("/requests", &json!({"requests": [request]})).await;
-    assert_eq!(status, 202, "{answer}");
-}
-
-/// Looks until something is so.
-async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    for _ in 0..150 {
-        if let Some(seen) = look().await {
-            return seen;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("never: {what}");
-}
-
-async fn assignment(api: &Api, request: &str) -> Option<Value> {
-    let (_, answer) = api.get(&format!("/requests/{request}")).await;
-    (answer["state"] == "assigned").then(|| answer["assignment"].clone())
-}
-
-/// The newest window that planned somebody, with its decisions.
-async fn planning_window(api: &Api) -> Option<Value> {
-    let (_, page) = api.get("/windows?limit=1000").await;
-    let windows = page["windows"].as_array().unwrap().iter();
-    let seq = windows
-        .filter(|window| window["unmatched"].get("planned").is_some())
-        .filter_map(|window| window["window_seq"].as_u64())
-        .next_back()?;
-    Some(api.get(&format!("/windows/{seq}")).await.1)
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_rider_waits_for_a_trip_that_ends_round_the_corner() {
-    let dir = tempdir().unwrap();
-    let record = dir.path().display().to_string();
-    let mut server = Server::start(&["--record", &record]);
-    let api = Api::new(&server.url, "dhaka");
-    let settings = json!({
-        "window_ms": 500, "budget_ms": 250, "grace_ms": 250, "max_location_age_ms": 60_000,
-        "plan_ahead_ms": 60_000, "demand_ahead_ms": 60_000,
-    });
-    let (status, answer) = api.send(Method::PATCH, "/config", Some(&settings)).await;
-    assert_eq!((status, &answer["clamped"]), (200, &json!([])), "{answer}");
-    assert_eq!(answer["config"]["max_planned_ms"], 60_000);
-
-    // one car takes the first rider, and tells where and when that trip ends
-    send_pings(&api, &[ping("a", 0.0, &json!({}))]).await;
-    ask(&api, "first", 50.0).await;
-    let taken = until("the first rider gets a car", async || {
-        assignment(&api, "first").await
-    })
-    .await;
-    assert_eq!(taken["driver_id"], "a");
-    let claim = json!({"request_id": "first", "fence": taken["fence"]});
-    assert_eq!(api.post("/claims/a/confirm", &claim).await.0, 200);
-    let end = json!({"lat": place(1_000.0)["lat"], "lng": 90.4, "at_ms": now_ms() + 20_000});
-    let busy = ping("a", 300.0, &json!({"trip_end": end}));
-    // the other car is free, and further away than the trip's end
-    send_pings(&api, &[busy, ping("b", 4_500.0, &json!({}))]).await;
-
-    ask(&api, "second", 1_050.0).await;
-    let window = until("a window plans", async || planning_window(&api).await).await;
+    street.ask("second", 1_050.0).await;
+    let window = street.plans().await;
     assert_eq!(window["source"], "batch");
     assert_eq!(window["assigned"], 0);
     assert!(window["planned_age_s"].is_number(), "{window}");
     assert!(window["gain_vs_greedy_s"].is_null());
-    let ahead = &window["decisions"]["ahead"];
+    let ahead = &street.decisions(&window).await["ahead"];
     assert_eq!(ahead["planned"][0]["request_id"], "second");
-    assert!(assignment(&api, "second").await.is_none());
+    assert!(street.offered("second").await.is_none());
 
-    // the trip ends: its car takes the rider who waited for it
-    assert_eq!(api.post("/claims/a/complete", &claim).await.0, 200);
-    send_pings(&api, &[ping("a", 1_000.0, &json!({"trip_end": null}))]).await;
-    let taken = until("the second rider gets a car", async || {
-        assignment(&api, "second").await
+    // the trip ends early: its car takes the rider who waited for it
+    street.completes("a", &claim).await;
+    street.pings(&[ping("a", 1_000.0, &json!({}))]).await;
+    let claim = street.drives("second", "a").await;
+
+    // the end that was told is that of the trip before: nobody waits for it
+    street.pings(&[ping("a", 1_100.0, &json!({}))]).await;
+    street.ask("third", 1_000.0).await;
+    let third = street.drives("third", "b").await;
+    // until it is told again
+    street.completes("b", &third).await;
+    let news = ping("a", 1_150.0, &end_of_trip(1_000.0, 40_000));
+    street.pings(&[news, ping("b", 4_500.0, &json!({}))]).await;
+    let before = street.planning().await.len();
+    street.ask("fourth", 1_000.0).await;
+    until("the fourth rider is planned", async || {
+        (street.planning().await.len() > before).then_some(())
     })
     .await;
-    assert_eq!(taken["driver_id"], "a");
+    street.completes("a", &claim).await;
+    street.pings(&[ping("a", 1_000.0, &json!({}))]).await;
+    street.gets("fourth", "a").await;
 
     // what was recorded, phantoms and all, is decided the same again
     tokio::time::sleep(Duration::from_millis(1_500)).await;
-    server.kill();
-    let verified = run(["replay", "--verify", &record, "--format", "json"]);
+    let records = service.end();
+    let mut arguments = vec!["replay", "--verify", "--format", "json"];
+    arguments.extend(records.iter().map(String::as_str));
+    let verified = run(arguments);
     assert_eq!(verified.code, Some(0), "{verified:?}");
     let report: Value = serde_json::from_str(&verified.stdout).unwrap();
     assert_eq!(report["decisions"]["different"], 0);
-    assert!(
-        report["decisions"]["identical"].as_u64().unwrap() >= 3,
-        "{report}"
-    );
+    let identical = report["decisions"]["identical"].as_u64();
+    assert!(identical.unwrap() >= 5, "{report}");
+}
+
+async fn a_plan_ends_with_max_planned_ms(service: Service) {
+    const LONGEST_MS: i64 = 3_000;
+    let street = service.by_node(0, "dhaka");
+    street
+        .set(&json!({"plan_ahead_ms": 60_000, "max_planned_ms": LONGEST_MS}))
+        .await;
+    a_car_drives_and_another_is_far(&street, true).await;
+    street.ask("second", 1_050.0).await;
+    street.gets("second", "b").await;
+
+    let planned = street.planning().await;
+    assert!(planned.len() >= 3, "{planned:?}");
+    for window in &planned {
+        let age = window["planned_age_s"].as_f64().unwrap();
+        assert!(age * 1e3 < LONGEST_MS as f64, "{window}");
+    }
+    // it got its car in the first window that might not plan it any more
+    let windows = street.windows().await;
+    let assigning = windows.iter().rfind(|window| window["assigned"] == 1);
+    let at = |window: &Value, name: &str| window[name].as_i64().unwrap();
+    let [first, last] = [planned.first(), planned.last()].map(Option::unwrap);
+    let assigning = assigning.unwrap();
+    assert!(at(assigning, "sealed_at_ms") - at(first, "closed_at_ms") >= LONGEST_MS);
+    assert_eq!(at(assigning, "window_seq"), at(last, "window_seq") + 1);
+}
+
+/// Somebody asks for a car at the corner and gives up, where there is none yet.
+pub(crate) async fn a_rider_asks_in_vain(street: &Street) {
+    let before = street.windows().await.len();
+    street.ask("in-vain", 0.0).await;
+    until("a window has seen the rider", async || {
+        (street.windows().await.len() > before).then_some(())
+    })
+    .await;
+    street.cancel("in-vain").await;
+}
+
+/// One car stands at the corner. Another stands a little further from the rider who asks next, and
+/// too far from the corner to serve it.
+pub(crate) async fn two_cars_and_a_rider(street: &Street) {
+    let cars = [
+        ping("corner", 0.0, &json!({})),
+        ping("beyond", 2_700.0, &json!({})),
+    ];
+    street.pings(&cars).await;
+    street.ask("between", 1_300.0).await;
+}
+
+async fn a_car_stays_where_riders_come_from(service: Service) {
+    for (region, demand_ahead_ms, takes) in [("plain", 0, "corner"), ("ahead", 60_000, "beyond")] {
+        let street = service.by_node(0, region);
+        street
+            .set(&json!({"demand_ahead_ms": demand_ahead_ms}))
+            .await;
+        a_rider_asks_in_vain(&street).await;
+        two_cars_and_a_rider(&street).await;
+        street.gets("between", takes).await;
+        let windows = street.windows().await;
+        let mut requests = windows.iter().map(|window| &window["requests"]);
+        assert!(requests.all(|n| *n == 1), "phantoms are no requests");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rider_waits_for_a_trip_on_the_embedded_store() {
+    a_rider_waits_for_a_trip_that_ends_round_the_corner(Service::on_memory()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rider_waits_for_a_trip_on_redis() {
+    a_rider_waits_for_a_trip_that_ends_round_the_corner(Service::on_redis()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_ends_with_max_planned_ms_on_the_embedded_store() {
+    a_plan_ends_with_max_planned_ms(Service::on_memory()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_ends_with_max_planned_ms_on_redis() {
+    a_plan_ends_with_max_planned_ms(Service::on_redis()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_car_stays_where_riders_come_from_on_the_embedded_store() {
+    a_car_stays_where_riders_come_from(Service::on_memory()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_car_stays_where_riders_come_from_on_redis() {
+    a_car_stays_where_riders_come_from(Service::on_redis()).await;
 }

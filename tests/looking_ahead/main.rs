@@ -13,12 +13,17 @@ mod chance;
 #[path = "../command_line/mod.rs"]
 mod command_line;
 #[path = "../stream_city/server.rs"]
-#[allow(dead_code, reason = "its event stream is not needed here")]
+#[allow(
+    dead_code,
+    reason = "its own process and event stream are not needed here"
+)]
 mod server;
 #[path = "../worlds/mod.rs"]
 mod worlds;
 
+mod city;
 mod decided;
+mod handover;
 mod live;
 mod replayed;
 mod unchanged;

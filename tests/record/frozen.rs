@@ -55,9 +55,9 @@ pub(crate) fn frozen(read: &Snapshot, seed: u64) -> WindowSnapshot {
                 until_ms: c.until_ms,
             })
             .collect();
-        driver.trip_end = presence.trip_end.map(|end| TripEnd {
-            place: end.place,
-            at_ms: end.at_ms,
+        driver.trip_end = presence.trip_end.map(|told| TripEnd {
+            place: told.end.place,
+            at_ms: told.end.at_ms,
         });
         Some(Arc::new(driver))
     });

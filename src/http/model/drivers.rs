@@ -339,10 +339,10 @@ impl From<&DriverView> for DriverAnswer {
                 .map(ToString::to_string),
             acceptance_rate: presence.and_then(|p| p.acceptance_rate).map(Finite::get),
             idle_since_ms: presence.and_then(|p| p.idle_since_ms),
-            trip_end: presence.and_then(|p| p.trip_end).map(|end| TripEndBody {
-                lat: end.place.lat(),
-                lng: end.place.lng(),
-                at_ms: end.at_ms.get(),
+            trip_end: presence.and_then(|p| p.trip_end).map(|told| TripEndBody {
+                lat: told.end.place.lat(),
+                lng: told.end.place.lng(),
+                at_ms: told.end.at_ms.get(),
             }),
             claim: view.claim.as_ref().map(ClaimBody::from),
         }

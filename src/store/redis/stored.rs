@@ -11,9 +11,9 @@ use crate::{
         Place, UnixMs, VehicleClass, WindowId, WindowSeq,
     },
     protocol::{
-        Cell, Claim, ClaimOutcome, ClaimState, ClaimTrace, Cooldown, DriverRecord, DriverStatus,
-        Event, EventType, Fingerprint, IntakePlace, Leader, Presence, Reason, RequestRecord,
-        RequestState, Source, TripEnd,
+        AnnouncedEnd, Cell, Claim, ClaimOutcome, ClaimState, ClaimTrace, Cooldown, DriverRecord,
+        DriverStatus, Event, EventType, Fingerprint, IntakePlace, Leader, Presence, Reason,
+        RequestRecord, RequestState, Source, TripEnd,
     },
 };
 
@@ -65,7 +65,7 @@ struct StoredPresence(
     Maybe<VehicleClass>,
     Maybe<Finite>,
     Maybe<UnixMs>,
-    Maybe<[f64; 3]>,
+    Maybe<Vec<f64>>,
 );
 
 impl StoredPresence {
@@ -84,6 +84,7 @@ impl StoredPresence {
             idle,
             end,
         ) = self;
+        let seen_ms = at_ms.min(received_ms);
         let place = |lat, lng| {
             Place::new(lat, lng).map_err(|_| WireError::Missing("a place that was kept"))
         };
@@ -104,12 +105,19 @@ impl StoredPresence {
             vehicle_class: class.0,
             acceptance_rate: rate.0,
             idle_since_ms: idle.0,
-            trip_end: match end.0 {
-                Some([lat, lng, at_ms]) => Some(TripEnd {
-                    place: place(lat, lng)?,
-                    at_ms: UnixMs::new(at_ms as i64),
+            trip_end: match end.0.as_deref() {
+                Some([lat, lng, at_ms, rest @ ..]) => Some(AnnouncedEnd {
+                    end: TripEnd {
+                        place: place(*lat, *lng)?,
+                        at_ms: UnixMs::new(*at_ms as i64),
+                    },
+                    // older scripts did not keep it: then the newest ping bounds it
+                    told_ms: match rest {
+                        [told_ms, ..] => UnixMs::new(*told_ms as i64),
+                        [] => seen_ms,
+                    },
                 }),
-                None => None,
+                _ => None,
             },
         })
     }
@@ -283,4 +291,35 @@ fn signed(digits: &str) -> Result<i64, WireError> {
 fn word<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, WireError> {
     let value = serde::de::value::StrDeserializer::<serde_json::Error>::new(text);
     Ok(T::deserialize(value)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_that_older_scripts_kept_was_told_by_the_newest_ping_at_the_latest() {
+        let kept = |end: &[f64]| {
+            let (none, cell) = (false, "8861892e3dfffff");
+            let at = (1_796_044_599_485_i64, 1_796_044_599_400_i64);
+            let pos = (
+                1.0, 2.0, cell, at.0, at.1, 1, none, none, none, none, none, end,
+            );
+            let pos = rmp_serde::to_vec(&pos).unwrap();
+            driver(&pos, None).unwrap().presence.unwrap().trip_end
+        };
+        let end = [3.0, 4.0, 1_796_044_700_000.0];
+        let told = |told_ms| {
+            Some(AnnouncedEnd {
+                end: TripEnd {
+                    place: Place::new(3.0, 4.0).unwrap(),
+                    at_ms: UnixMs::new(1_796_044_700_000),
+                },
+                told_ms: UnixMs::new(told_ms),
+            })
+        };
+        assert_eq!(kept(&end), told(1_796_044_599_400));
+        let end = [3.0, 4.0, 1_796_044_700_000.0, 1_796_044_590_000.0];
+        assert_eq!(kept(&end), told(1_796_044_590_000));
+    }
 }

@@ -40,6 +40,10 @@ local function ping_one(ping)
         end
         pos = { 0, 0, '', 0, 0, 0, false, false, false, false, false, false }
     end
+    if ping.trip_end then
+        -- of which trip it is the end, is told by when it was announced
+        ping.trip_end[4] = min(at_ms, now)
+    end
     found.pos = {
         ping.lat, ping.lng, ping.cell, at_ms, now, ping.status,
         patched(ping.heading, pos[7]),

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     domain::{DurationMs, EventId, RegionId, StoreTime, WindowSeq},
     protocol::{
-        After, Answer, Command, Event, Query, Region, Reply, StoreContext, Sweep,
+        After, Answer, Command, DriverView, Event, Query, Region, Reply, StoreContext, Sweep,
         simulation::{World, lively_rules},
     },
     store::{RegionSignal, Store, StoreOptions},
@@ -28,6 +28,8 @@ struct Seen {
     claims: u64,
     losses: u64,
     states: u64,
+    /// Announced ends, of the driver's present claim and of an earlier one.
+    ends: [u64; 2],
 }
 
 impl std::ops::AddAssign for Seen {
@@ -37,6 +39,9 @@ impl std::ops::AddAssign for Seen {
         self.claims += other.claims;
         self.losses += other.losses;
         self.states += other.states;
+        for (sum, seen) in self.ends.iter_mut().zip(other.ends) {
+            *sum += seen;
+        }
     }
 }
 
@@ -208,8 +213,20 @@ impl<'a> Twins<'a> {
             };
             let here = self.pure.query(&query, StoreTime::from_ms(at));
             assert_eq!(there, here, "{query:?}");
+            if let Reply::Supply(supply) = here {
+                self.count_ends(&supply.drivers);
+            }
         }
         self.seen.states += 1;
+    }
+
+    fn count_ends(&mut self, drivers: &[DriverView]) {
+        for driver in drivers {
+            let told = driver.presence.as_ref().and_then(|seen| seen.trip_end);
+            if let (Some(told), Some(claim)) = (told, &driver.claim) {
+                self.seen.ends[usize::from(told.of(claim).is_none())] += 1;
+            }
+        }
     }
 }
 
@@ -307,4 +324,8 @@ async fn no_script_differs_from_its_step() {
     assert!(seen.refused > operations / 10, "{seen:?}");
     assert!(seen.claims > operations / 100, "{seen:?}");
     assert!(seen.losses > operations / 1_000, "{seen:?}");
+    assert!(
+        seen.ends.into_iter().all(|ends| ends > operations / 5_000),
+        "{seen:?}"
+    );
 }

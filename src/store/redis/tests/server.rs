@@ -155,22 +155,26 @@ impl OnServer {
 
     /// Falls back to what was dumped last, as if written under another replication id.
     pub(super) fn restore(&self, region: &RegionId) {
-        self.delete(region);
         let dump = self.earlier.lock().get(region).cloned().unwrap();
         let server = self.server_of(region);
         let mut connection = server.try_connect().unwrap();
+        // at once: a look of the store in between would begin a new generation
+        let mut fall_back = redis::pipe();
+        fall_back.atomic();
+        for key in RegionKeys::new(region).all() {
+            fall_back.del(key);
+        }
         for (key, value) in dump {
             if let Some(value) = value {
-                let mut command = redis::cmd("RESTORE");
-                command.arg(key).arg(0).arg(value);
-                command.query::<Value>(&mut connection).unwrap();
+                fall_back.cmd("RESTORE").arg(key).arg(0).arg(value);
             }
         }
         let lost = "local state = cmsgpack.unpack(redis.call('HGET', KEYS[1], 'state'))
             state.store_id = 'lost'
             return redis.call('HSET', KEYS[1], 'state', cmsgpack.pack(state))";
         let meta = RegionKeys::new(region).meta;
-        server.call::<i64>(&["EVAL", lost, "1", &meta]);
+        fall_back.cmd("EVAL").arg(lost).arg(1).arg(&meta);
+        fall_back.query::<Value>(&mut connection).unwrap();
     }
 }
 
