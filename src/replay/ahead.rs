@@ -138,6 +138,7 @@ impl AheadKpis {
                 "{} requests planned; from the first plan to the car {mean:.1} s mean, {p95:.1} s p95, {max:.1} s at most; {} of them lost",
                 self.planned, self.planned_lost
             ),
+            _ if self.planned == 0 => "no request was planned".into(),
             _ => format!("{} requests planned, none of them served", self.planned),
         }
     }

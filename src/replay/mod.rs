@@ -17,6 +17,7 @@ mod report;
 mod scenario;
 mod trip_end;
 mod world;
+mod wrapped;
 
 pub use ahead::AheadKpis;
 pub use behaviour::{Acceptance, Behaviour, BehaviourError, Patience};

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use serde::Serialize;
 
+use super::wrapped::wrapped;
 use super::{Bound, Gain, Kpis, Policy, Spread, input::InputReport};
 
 /// The whole answer of `kheya replay`.
@@ -92,7 +93,7 @@ pub fn human(report: &ReplayReport) -> String {
     write_runs(&mut text, &report.runs);
     write_gains(&mut text, report);
     if let Some(bound) = &report.bound {
-        let _ = writeln!(text, "\n{}", bound.in_words());
+        let _ = writeln!(text, "\n{}", wrapped(&bound.in_words(), 0));
     }
     let _ = writeln!(
         text,

@@ -6,12 +6,22 @@
 //! Σu − Σv is a bound of the whole problem whatever the round found (weak duality), so any number of
 //! rounds gives a true bound. The pairs below their u are held from then on; when there are none the
 //! bound is the optimum of the relaxation.
+//!
+//! Prices of few pairs are wild: riders who are kept from each other by pairs not held yet bid each
+//! other up to what a lost one costs. So a round lets a request stay out for a little more than its
+//! cheapest pair costs, which keeps all prices near that, and each later round for half as much
+//! again (a penalty that stabilises the columns; du Merle et al. 1999). It starts from the prices of
+//! the round before. In the end nobody stays out.
+//!
+//! Work is counted, not timed, so the bound is the same on every machine; a solve that takes more
+//! than its share ends the rounds, and what it has proven counts like that of any other.
 
-use kheya_solver::{CertificateError, Graph, GraphError, Options, Solution, SolveError};
+use kheya_solver::{Budget, CertificateError, Graph, GraphError, Options, Solution, SolveError};
 
 use super::{
     Bound,
     availability::{availabilities, lost_cost},
+    car_time::CarTime,
     nearest::{Found, Nearest, Wanted},
     told::Proven,
 };
@@ -24,6 +34,8 @@ pub struct BoundOptions {
     pub candidates: usize,
     /// Rounds at most; with 0 every request takes the car that suits it best.
     pub rounds: usize,
+    /// Work of one solve at most, in polls of its budget, each about a microsecond.
+    pub solve_polls: u64,
     /// Share of the relaxation's value below which a gap ends the rounds.
     pub gap: f64,
 }
@@ -32,7 +44,8 @@ impl Default for BoundOptions {
     fn default() -> Self {
         Self {
             candidates: 40,
-            rounds: 12,
+            rounds: 24,
+            solve_polls: 30_000_000,
             gap: 0.001,
         }
     }
@@ -56,11 +69,16 @@ pub enum BoundError {
 /// takes its own drop-off. Were it ever to pay, the bound would be lower, and still be one.
 const NO_COLUMN: i64 = 64;
 
+/// What a request may stay out for in the first round, in milliseconds above its cheapest pair.
+const FIRST_STAY_OUT: i64 = 60_000;
+
 /// Works out the bound of a scenario. `progress` is told the rounds that are done, of how many.
 ///
 /// Takes R pairs × `candidates` × rounds of memory at most, 12 bytes each while they are held and
 /// about 40 while they are solved; time is that of looking through the pairs near each request,
 /// once a round.
+///
+/// Call it from outside a rayon pool: in one, where a solve is cut depends on its threads.
 ///
 /// # Errors
 /// [`BoundError`], which would be a defect of ours, or costs that no integer holds.
@@ -69,22 +87,29 @@ pub fn rider_cost_bound(
     options: &BoundOptions,
     progress: &dyn Fn(usize, usize),
 ) -> Result<Bound, BoundError> {
-    let nearest = availabilities(scenario);
-    let mut pairs = Pairs::new(scenario, &nearest);
+    let (nearest, waits) = availabilities(scenario);
+    let lost = lost_cost(&scenario.config).get();
+    let time = CarTime::found(scenario, &waits, lost);
+    let mut pairs = Pairs::new(scenario, &nearest, &time);
     let mut proven = Proven::default();
     let mut solution: Option<Solution> = None;
+    let mut stay_out = FIRST_STAY_OUT;
     for round in 0..=options.rounds {
         progress(round, options.rounds);
         let missing = pairs.missing(solution.as_ref(), options);
         proven.raise(missing.bound, round);
-        if let Some(solution) = &solution {
-            proven.cap(solution.objective);
+        let all_in = |s: &Solution| s.matched() == scenario.trips.len();
+        if let Some(solution) = solution.as_ref().filter(|s| all_in(s)) {
+            proven.cap(solution.objective - time.of_all_cars());
         }
-        if missing.pairs == 0 || proven.gap() <= options.gap || round == options.rounds {
+        let cut = solution.as_ref().is_some_and(|s| s.gap_abs() != 0);
+        let ended = missing.pairs == 0 && solution.as_ref().is_none_or(all_in);
+        if ended || cut || proven.gap() <= options.gap || round == options.rounds {
             break;
         }
         pairs.hold(missing.rows);
-        solution = Some(pairs.solve()?);
+        solution = Some(pairs.solve(stay_out, solution.as_ref(), options)?);
+        stay_out = stay_out.saturating_add(stay_out / 2);
     }
     Ok(Bound::new(scenario, &proven))
 }
@@ -92,6 +117,7 @@ pub fn rider_cost_bound(
 /// The pairs held so far.
 struct Pairs<'a> {
     nearest: &'a Nearest<'a>,
+    time: &'a CarTime,
     lost: i64,
     columns: usize,
     /// By trip: (column, cost).
@@ -107,9 +133,10 @@ struct Missing {
 }
 
 impl<'a> Pairs<'a> {
-    fn new(scenario: &Scenario, nearest: &'a Nearest<'a>) -> Self {
+    fn new(scenario: &Scenario, nearest: &'a Nearest<'a>, time: &'a CarTime) -> Self {
         Self {
             nearest,
+            time,
             lost: lost_cost(&scenario.config).get(),
             columns: scenario.trips.len() + scenario.drivers.len(),
             rows: vec![Vec::new(); scenario.trips.len()],
@@ -119,7 +146,7 @@ impl<'a> Pairs<'a> {
     /// Looks through all pairs at the prices of a solution, or of nothing.
     fn missing(&self, solution: Option<&Solution>, options: &BoundOptions) -> Missing {
         let driver_prices = solution.map_or(&[][..], |s| &s.driver_prices);
-        let priced = self.nearest.priced(driver_prices);
+        let priced = self.nearest.priced(driver_prices, self.time);
         // a lost rider costs as much as the dearest pair: both have to be looked at
         let price_of = |trip: usize| solution.map_or(self.lost + 1, |s| s.request_prices[trip]);
         let rows = self.nearest.for_each_trip(|trip, found| {
@@ -137,7 +164,7 @@ impl<'a> Pairs<'a> {
         let request_prices: i64 = rows.iter().enumerate().map(least).sum();
         Missing {
             pairs: rows.iter().map(Vec::len).sum(),
-            bound: request_prices - driver_prices.iter().sum::<i64>(),
+            bound: request_prices - driver_prices.iter().sum::<i64>() - self.time.of_all_cars(),
             rows,
         }
     }
@@ -148,8 +175,14 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// The least assignment of the pairs held, proven.
-    fn solve(&self) -> Result<Solution, BoundError> {
+    /// The least assignment of the pairs held, proven, in which a request may stay out for so much
+    /// above its cheapest pair.
+    fn solve(
+        &self,
+        stay_out: i64,
+        before: Option<&Solution>,
+        options: &BoundOptions,
+    ) -> Result<Solution, BoundError> {
         let own = |trip: usize| std::iter::once((trip as u32, self.lost));
         let (mut offsets, mut columns, mut costs) = (vec![0], Vec::new(), Vec::new());
         for (trip, row) in self.rows.iter().enumerate() {
@@ -159,9 +192,21 @@ impl<'a> Pairs<'a> {
             }
             offsets.push(columns.len() as u32);
         }
-        let unmatched = vec![self.lost * NO_COLUMN; self.rows.len()];
+        let unmatched = self.rows.iter().map(|row| {
+            let least = row.iter().map(|&(_, cost)| cost).min();
+            let least = least.map_or(self.lost, |least| least.min(self.lost));
+            least
+                .saturating_add(stay_out)
+                .min(self.lost.saturating_mul(NO_COLUMN))
+        });
+        let unmatched = unmatched.collect();
         let graph = Graph::from_rows(self.columns, unmatched, offsets, columns, costs)?;
-        let solution = kheya_solver::solve(&graph, &Options::default())?;
+        let solve_options = Options {
+            budget: Some(Budget::polls(options.solve_polls)),
+            warm_start: before.map(|solution| &solution.driver_prices[..]),
+            ..Options::default()
+        };
+        let solution = kheya_solver::solve(&graph, &solve_options)?;
         solution.verify(&graph)?;
         Ok(solution)
     }

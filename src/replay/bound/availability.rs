@@ -1,6 +1,9 @@
 //! Cars that a request could be served by, as hindsight sees them.
 
-use super::nearest::{Nearest, Wanted};
+use super::{
+    car_time::CarTime,
+    nearest::{Nearest, Wanted},
+};
 use crate::{
     config::RegionValues,
     domain::{CostMs, DurationMs, UnixMs},
@@ -31,17 +34,18 @@ pub(super) fn lost_cost(config: &RegionValues) -> CostMs {
     CostMs::new(config.max_wait_ms.get() + longest_ms)
 }
 
-/// The availabilities of a scenario, searchable by cost. Drop-offs of trips that no schedule serves
+/// The availabilities of a scenario, searchable by cost, and the least wait of each trip's rider. Drop-offs of trips that no schedule serves
 /// are left out.
 ///
 /// A trip's car is free no earlier than its request + the least wait of any availability + the trip.
 /// The first pass takes that wait for 0, each further one for the least found by the pass before:
 /// by induction no schedule is earlier.
-pub(super) fn availabilities(scenario: &Scenario) -> Nearest<'_> {
+pub(super) fn availabilities(scenario: &Scenario) -> (Nearest<'_>, Vec<Option<i64>>) {
     let mut waits: Vec<Option<i64>> = vec![Some(0); scenario.trips.len()];
     let mut nearest = Nearest::new(scenario, with_waits(scenario, &waits));
+    let time = CarTime::free(scenario);
     for _ in 0..PASSES {
-        let free_of_price = nearest.priced(&[]);
+        let free_of_price = nearest.priced(&[], &time);
         waits = nearest.for_each_trip(|trip, found| {
             let wanted = Wanted {
                 below: i64::MAX,
@@ -52,7 +56,7 @@ pub(super) fn availabilities(scenario: &Scenario) -> Nearest<'_> {
         });
         nearest = Nearest::new(scenario, with_waits(scenario, &waits));
     }
-    nearest
+    (nearest, waits)
 }
 
 /// Drop-offs when each trip's rider has waited so long, or is not served; then the cars.

@@ -14,11 +14,16 @@
 //! - A request that is not served costs `max_wait_s + max_pickup_eta_s` and takes up its own
 //!   drop-off: a trip that nobody drove leaves no car behind.
 //!
+//! - All trips together take up no more car time than there is: each takes its car from where it is
+//!   sent until the drop-off, and a request may wait longer for that than its car needs. The time
+//!   has a price by the clock, the same for all cars, that is fixed first.
+//!
 //! Every schedule of the closed loop is such an assignment and costs at least as much, so the least
 //! one is a bound. Left out are: that a car which picks up late is free late (each drop-off has the
 //! earliest time of any schedule), a car's `to_ms` after its first trip, the waiting for a window's
 //! close, `max_snapshot_requests`, `max_candidates`, and who refuses. Where cars are plenty the
-//! bound is close; in a deep shortage, where every served rider delays the next, it is loose.
+//! bound is close; in a shortage, where every served rider delays the next, it is loose, though in a
+//! deep one car time makes up for much of that.
 //!
 //! It breaks if an idle car could move or a trip be shorter than recorded: neither happens here.
 //! Times are rounded down to whole milliseconds throughout, so that rounding keeps it a bound.
@@ -28,6 +33,7 @@
 
 mod assignment;
 mod availability;
+mod car_time;
 mod nearest;
 mod told;
 

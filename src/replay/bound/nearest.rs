@@ -9,7 +9,10 @@ use h3o::{CellIndex, LatLng};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::availability::Availability;
+use super::{
+    availability::Availability,
+    car_time::{CarTime, Floor},
+};
 use crate::{
     domain::{EARTH_RADIUS_KM, Place, SpherePoint, UnixMs, haversine_of_km, km_of_haversine},
     eta::StraightLine,
@@ -27,7 +30,7 @@ const SLACK_SHARE: f64 = 1e-9;
 /// An availability found for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Found {
-    /// What serving the request from it costs, in milliseconds, rounded down.
+    /// What serving the request from it costs, car time included, in milliseconds, rounded down.
     pub(super) cost: i64,
     /// The same with its price.
     pub(super) priced: i64,
@@ -42,8 +45,9 @@ pub(super) struct Wanted {
     pub(super) most: usize,
 }
 
-/// Prices in the order of the search, with the least of each block.
-pub(super) struct Priced {
+/// Prices of car time, and of availabilities in the order of the search, with the least of each block.
+pub(super) struct Priced<'t> {
+    time: &'t CarTime,
     price: Vec<i64>,
     least: Vec<i64>,
 }
@@ -121,7 +125,7 @@ impl<'a> Nearest<'a> {
     }
 
     /// Prices by column (missing ones are 0) in the order of the search.
-    pub(super) fn priced(&self, by_column: &[i64]) -> Priced {
+    pub(super) fn priced<'t>(&self, by_column: &[i64], time: &'t CarTime) -> Priced<'t> {
         let price: Vec<i64> = self
             .entries
             .iter()
@@ -133,6 +137,7 @@ impl<'a> Nearest<'a> {
             .flat_map(|cell| price[cell.start..cell.end].chunks(BLOCK));
         let least = blocks.map(|block| block.iter().copied().min().unwrap_or(0));
         Priced {
+            time,
             least: least.collect(),
             price,
         }
@@ -153,7 +158,7 @@ impl<'a> Nearest<'a> {
     pub(super) fn cheapest(
         &self,
         trip: usize,
-        prices: &Priced,
+        prices: &Priced<'_>,
         wanted: Wanted,
         found: &mut Vec<Found>,
     ) {
@@ -170,11 +175,19 @@ impl<'a> Nearest<'a> {
             wanted,
             own: trip as u32,
         };
+        let floor = prices.time.floor(self.scenario, request);
         for &(least_ms, at) in around {
-            if least_ms >= best.below() {
+            if floor.of(0) + least_ms >= best.below() {
                 break;
             }
-            self.look_into(&self.cells[at as usize], request, pickup, prices, &mut best);
+            self.look_into(
+                &self.cells[at as usize],
+                request,
+                pickup,
+                prices,
+                &floor,
+                &mut best,
+            );
         }
     }
 
@@ -183,7 +196,8 @@ impl<'a> Nearest<'a> {
         cell: &Cell,
         trip: &ScenarioTrip,
         pickup: Position,
-        prices: &Priced,
+        prices: &Priced<'_>,
+        floor: &Floor,
         best: &mut Best<'_>,
     ) {
         let requested = trip.request.requested_at_ms;
@@ -198,7 +212,7 @@ impl<'a> Nearest<'a> {
             if wait > max_wait {
                 return;
             }
-            if wait + way + least >= best.below() {
+            if floor.of(wait) + way + least >= best.below() {
                 continue;
             }
             for (entry, &price) in block.iter().zip(price) {
@@ -207,16 +221,20 @@ impl<'a> Nearest<'a> {
                     return;
                 }
                 let late = requested.max(entry.free) > entry.last;
-                if late || entry.column == best.own || wait + way + price >= best.below() {
+                if late || entry.column == best.own || floor.of(wait) + way + price >= best.below()
+                {
                     continue;
                 }
-                let room = best.below() - wait - price;
+                let room = best.below() - floor.of(wait) - price;
                 if let Some(eta_ms) = self.eta_ms(trip, pickup, entry, room) {
-                    best.take(Found {
-                        cost: wait + eta_ms,
-                        priced: wait + eta_ms + price,
-                        column: entry.column,
-                    });
+                    let cost = prices.time.serve(self.scenario, trip, wait, eta_ms).cost;
+                    if cost + price < best.below() {
+                        best.take(Found {
+                            cost,
+                            priced: cost + price,
+                            column: entry.column,
+                        });
+                    }
                 }
             }
         }

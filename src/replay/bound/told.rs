@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::replay::{Kpis, Scenario};
 
 /// What is relaxed, in a sentence: it stands beside every figure of the bound.
-pub const RELAXATION: &str = "with full hindsight, each request to a car where it starts or to the drop-off of another served trip at the earliest instant it could be free, each at most once; cars that pick up late are not free later, and nothing waits for a window";
+pub const RELAXATION: &str = "with full hindsight, each request to a car where it starts or to the drop-off of another served trip at the earliest instant it could be free, each at most once; all trips together take no more car time than there is, at a price by the clock; a car that picks up late is not free later, and nothing waits for a window";
 
 /// A lower bound on the rider cost of every rule over one scenario.
 #[derive(Debug, Clone, PartialEq, Serialize)]

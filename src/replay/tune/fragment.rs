@@ -48,7 +48,7 @@ pub fn config_fragment(
         recommended.max_pickup_eta_s.into(),
     );
     settings.insert("age_weight".into(), recommended.age_weight.into());
-    for (name, chosen, own) in [
+    let ahead = [
         (
             "plan_ahead_ms",
             recommended.plan_ahead_ms,
@@ -59,9 +59,13 @@ pub fn config_fragment(
             recommended.demand_ahead_ms,
             config.demand_ahead_ms,
         ),
-    ] {
-        // off is the default: it is written only where it was on
-        if chosen != 0 || own != DurationMs::ZERO {
+    ];
+    // off is the default: both are written where either is or was on
+    if ahead
+        .iter()
+        .any(|&(_, chosen, own)| chosen != 0 || own != DurationMs::ZERO)
+    {
+        for (name, chosen, _) in ahead {
             settings.insert(name.into(), chosen.into());
         }
     }

@@ -1,5 +1,6 @@
 //! The sweep as tables for people.
 
+use crate::replay::wrapped::wrapped;
 use std::fmt::Write as _;
 
 use super::report::{Comparison, HourReport, SweepRow, TuneReport, Verdict};
@@ -228,25 +229,4 @@ fn capital(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| {
         first.to_uppercase().chain(letters).collect()
     })
-}
-
-/// Text broken into lines of at most 100 characters, the later ones indented.
-fn wrapped(text: &str, indent: usize) -> String {
-    const WIDTH: usize = 100;
-    let mut lines = String::new();
-    let mut column = indent;
-    for word in text.split_whitespace() {
-        let length = word.chars().count();
-        if column > indent && column + 1 + length > WIDTH {
-            lines.push('\n');
-            lines.push_str(&" ".repeat(indent));
-            column = indent;
-        } else if column > indent {
-            lines.push(' ');
-            column += 1;
-        }
-        lines.push_str(word);
-        column += length;
-    }
-    lines
 }
