@@ -10,8 +10,8 @@ use rayon::prelude::*;
 
 use super::{
     Failure, Format, check_file, check_out,
-    demand_model::read_model,
     demand::{BehaviourArgs, Input, OwnFlag, ReadingArgs, read_input, region_id, set_config},
+    demand_model::read_model,
     duration, print,
     progress::Bar,
     verify,
@@ -187,7 +187,12 @@ pub(super) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
         demand,
         fleet,
         config,
-    } = read_input(&args.files, region, &options, fleet_given || args.learn.is_some())?;
+    } = read_input(
+        &args.files,
+        region,
+        &options,
+        fleet_given || args.learn.is_some(),
+    )?;
     if region.is_some() && config.is_none() {
         return Err(Failure::Input(
             "--region: only a record of the service has regions".into(),

@@ -99,7 +99,11 @@ impl DemandCounts {
         if counts.requests() == file.requests {
             Ok(counts)
         } else {
-            let detail = format!("{}, but the cells hold {}", file.requests, counts.requests());
+            let detail = format!(
+                "{}, but the cells hold {}",
+                file.requests,
+                counts.requests()
+            );
             Err(field("requests", detail))
         }
     }
@@ -119,7 +123,10 @@ impl ModelFile {
             return Err(field("resolution", detail));
         }
         if self.slot_ms != SLOT.get() {
-            return Err(field("slot_ms", format!("{}: it is {SLOT} here", self.slot_ms)));
+            return Err(field(
+                "slot_ms",
+                format!("{}: it is {SLOT} here", self.slot_ms),
+            ));
         }
         if self.from_ms > self.to_ms {
             return Err(field("to_ms", "lies before from_ms".into()));
@@ -151,7 +158,8 @@ fn cell_of(name: &str) -> Result<CellIndex, ModelFileError> {
 fn slots_of(name: &str, slots: Vec<(u16, u32)>) -> Result<BTreeMap<WeekSlot, u32>, ModelFileError> {
     let mut read = BTreeMap::new();
     for (number, count) in slots {
-        let refused = |detail: &str| field(&format!("cells.{name}"), format!("slot {number} {detail}"));
+        let refused =
+            |detail: &str| field(&format!("cells.{name}"), format!("slot {number} {detail}"));
         let slot = WeekSlot::new(number).ok_or_else(|| refused("is not in a week"))?;
         if read.insert(slot, count).is_some() {
             return Err(refused("stands there twice"));

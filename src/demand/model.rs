@@ -164,7 +164,10 @@ impl DemandSource for DemandModel {
             from: now,
             to,
         };
-        let mut phantoms = spread(expected, Draw::new(0, "expected demand").number(now.get().unsigned_abs()));
+        let mut phantoms = spread(
+            expected,
+            Draw::new(0, "expected demand").number(now.get().unsigned_abs()),
+        );
         phantoms.truncate(MAX_PHANTOMS);
         phantoms
     }

@@ -21,9 +21,9 @@ use super::{
 };
 use crate::{
     decision::{
-        self, CoolDown, DecisionError, DemandSource, DriverSnapshot, Foresight, PendingRequest, Phase, Reason,
-        WindowDecision, WindowSnapshot, decide_batch, decide_edge_first, decide_oldest_first,
-        phantoms_of,
+        self, CoolDown, DecisionError, DemandSource, DriverSnapshot, Foresight, PendingRequest,
+        Phase, Reason, WindowDecision, WindowSnapshot, decide_batch, decide_edge_first,
+        decide_oldest_first, phantoms_of,
     },
     domain::{DurationMs, UnixMs},
     eta::StraightLine,

@@ -18,8 +18,10 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::{
     config::RegionValues,
+    decision::{
+        DemandSource, Foresight, MAX_PHANTOMS, RecentPickups, Waiting, WindowDecision, phantoms_of,
+    },
     demand::DemandModel,
-    decision::{DemandSource, Foresight, MAX_PHANTOMS, RecentPickups, Waiting, WindowDecision, phantoms_of},
     domain::{DurationMs, Place, RegionId, RequestId, UnixMs, WindowSeq},
     protocol::{SnapshotRequest, rules::KEPT_DECISIONS},
     store::Store,

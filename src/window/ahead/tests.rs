@@ -6,7 +6,6 @@ use tokio::sync::watch;
 
 use super::*;
 use crate::{
-    decision::DemandSource as _,
     domain::{ConfigVersion, Epoch, Generation, NodeId},
     protocol::{Answer, Command, Query, Reply, ReportBody, ReportView, RequestDraft, WindowReport},
     store::{Clock, MemoryStore, RegionSignal, StoreError, StoreFuture, StoreOptions},
