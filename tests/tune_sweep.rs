@@ -54,6 +54,7 @@ fn plan(windows_ms: &[i64], drivers: u32, seeds: u64) -> TunePlan {
     let windows: Vec<DurationMs> = windows_ms.iter().map(|&ms| DurationMs::new(ms)).collect();
     let config = RegionConfig::default();
     TunePlan {
+        demand_model: None,
         windows: axis(&windows),
         max_pickup_eta_s: axis(&[900.0]),
         age_weight: axis(&[0.0]),

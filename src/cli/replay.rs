@@ -18,10 +18,11 @@ use super::{
 };
 use crate::{
     config::RegionConfig,
-    demand::{DemandCounts, Span, WeekClock},
+    demand::{DemandCounts, WeekClock},
     domain::{DurationMs, RegionId},
     replay::{
-        self, Bound, BoundOptions, Kpis, Policy, ReplayReport, Run, Scenario, TripEndError,
+        self, Bound, BoundOptions, Kpis, LearnReport, Policy, ReplayReport, Run, Scenario,
+        TripEndError,
         input::{Demand, FleetDriver, read_drivers},
         page,
     },
@@ -199,9 +200,12 @@ pub(super) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
         ));
     }
     if let Some(directory) = &args.learn {
-        learn(directory, args, &demand)?;
+        let learned = learn(directory, args, &demand)?;
         if !fleet_given {
-            return Ok(());
+            return match args.format {
+                Format::Human => print(&learned.human()),
+                Format::Json => print(&(learned.json().map_err(|e| Failure::broken(&e))? + "\n")),
+            };
         }
     }
     let config = region_config(args, &config.unwrap_or_default())?;
@@ -233,20 +237,15 @@ pub(super) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
 }
 
 /// Writes what the demand teaches.
-fn learn(directory: &Path, args: &ReplayArgs, demand: &Demand) -> Result<(), Failure> {
+fn learn(directory: &Path, args: &ReplayArgs, demand: &Demand) -> Result<LearnReport, Failure> {
     let tz = &args.reading.tz;
     let clock = WeekClock::of(tz)
         .ok_or_else(|| Failure::Input(format!("--tz {tz}: there is no such time zone")))?;
-    let span = Span {
-        from: demand.report.from_ms,
-        to: demand.report.to_ms,
-    };
     let trips = demand.trips.iter();
     let requests = trips.map(|trip| (trip.requested_at, trip.pickup));
-    let counts = DemandCounts::of(clock, span, requests);
-    replay::write_demand_model(directory, &counts).map_err(|e| Failure::broken(&e))?;
-    eprintln!("learned");
-    Ok(())
+    let counts = DemandCounts::of(clock, demand.report.span(), requests);
+    let file = replay::write_demand_model(directory, &counts).map_err(|e| Failure::broken(&e))?;
+    Ok(LearnReport::new(demand.report.clone(), &counts, file))
 }
 
 /// What no rule can be better than, with a bar.

@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Instant,
 };
 
@@ -12,12 +13,14 @@ use jiff::tz::TimeZone;
 use super::{
     Failure, Format, check_file, check_out,
     demand::{BehaviourArgs, Input, ReadingArgs, read_input, region_id, set_config},
+    demand_model::read_model,
     duration, print,
     progress::Bar,
     replay::{PolicyChoice, run_each},
 };
 use crate::{
     config::RegionConfig,
+    demand::DemandModel,
     domain::{DurationMs, RegionId, UnixMs},
     replay::{
         self, Kpis, Policy, Scenario, TripEndError,
@@ -48,6 +51,10 @@ pub(super) struct TuneArgs {
     /// How long past pickups stand for the next ones, each to try [default: the region's]
     #[arg(long, value_name = "TIME", value_delimiter = ',', value_parser = duration)]
     demand_ahead: Vec<DurationMs>,
+    /// Wherever demand is looked ahead to, try beside the pickups of late the riders that this file of
+    /// `kheya replay --learn` says; learn from other days than these
+    #[arg(long, value_name = "FILE")]
+    demand_model: Option<PathBuf>,
     /// How badly the end of a trip is known that is looked ahead to: standard deviation of the
     /// logarithm of its remaining time
     #[arg(long, value_name = "SIGMA", default_value = "0.3")]
@@ -109,7 +116,10 @@ const SWEPT: [(&str, &str); 5] = [
 pub(super) fn tune(args: &TuneArgs) -> Result<(), Failure> {
     let started = Instant::now();
     // what is wrong with the settings is said before the long reading
-    let empty = plan(args, &RegionConfig::default(), Vec::new())?;
+    let model = args.demand_model.as_deref();
+    let model = model.map(|file| read_model("--demand-model", file));
+    let model = model.transpose()?;
+    let empty = plan(args, &RegionConfig::default(), Vec::new(), None)?;
     empty.check().map_err(|e| Failure::input(&e))?;
     if let Some(out) = &args.out {
         check_out("--out", out)?;
@@ -144,7 +154,7 @@ pub(super) fn tune(args: &TuneArgs) -> Result<(), Failure> {
             .map(TuneFleet::Sampled)
             .collect()
     };
-    let plan = plan(args, &config.unwrap_or_default(), fleets)?;
+    let plan = plan(args, &config.unwrap_or_default(), fleets, model)?;
     let asked_from = args.reading.from.is_some().then_some(demand.report.from_ms);
     let t0 = asked_from
         .or_else(|| demand.trips.first().map(|trip| trip.requested_at))
@@ -245,7 +255,12 @@ fn recommended_scenario(
     };
     Ok(Scenario::new(config, args.seed, t0, demand, fleet)
         .with_behaviour(plan.behaviour)
-        .with_trip_end_error(plan.trip_end_error))
+        .with_trip_end_error(plan.trip_end_error)
+        .with_demand_model(
+            plan.demand_model
+                .clone()
+                .filter(|_| recommended.learned_demand),
+        ))
 }
 
 /// Writes the recommended settings for `kheya serve`.
@@ -270,7 +285,12 @@ fn write_config(
 }
 
 /// The sweep that was asked for, in a region configured as `base`.
-fn plan(args: &TuneArgs, base: &RegionConfig, fleets: Vec<TuneFleet>) -> Result<TunePlan, Failure> {
+fn plan(
+    args: &TuneArgs,
+    base: &RegionConfig,
+    fleets: Vec<TuneFleet>,
+    demand_model: Option<Arc<DemandModel>>,
+) -> Result<TunePlan, Failure> {
     let fixed: Vec<(&str, &str)> = SWEPT
         .into_iter()
         .filter(|(name, _)| match *name {
@@ -310,6 +330,7 @@ fn plan(args: &TuneArgs, base: &RegionConfig, fleets: Vec<TuneFleet>) -> Result<
         age_weight: Axis::new("--age-weight", weights, weight).map_err(refused)?,
         plan_ahead: Axis::new("--plan-ahead", plans, plan).map_err(refused)?,
         demand_ahead: Axis::new("--demand-ahead", demands, demand).map_err(refused)?,
+        demand_model,
         trip_end_error: args.trip_end_error,
         config,
         fleets,

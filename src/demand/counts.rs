@@ -91,6 +91,12 @@ impl DemandCounts {
         self.cells.len()
     }
 
+    /// Share of the slots of the week that were watched, in whole or in part.
+    pub fn week_share(&self) -> f64 {
+        let watched = self.watched.iter().filter(|time| **time > DurationMs::ZERO);
+        watched.count() as f64 / SLOTS as f64
+    }
+
     /// Total time that was watched.
     pub fn watched(&self) -> DurationMs {
         let total = self.watched.iter().map(|watched| watched.get()).sum();

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::{Outcome, Policy, Run, Scenario, ScenarioTrip, Spread, TripEndError};
 use crate::{
     decision::{DemandSource, DriverSnapshot, Held, MAX_PHANTOMS, Phantom, TripEnd},
+    demand::Span,
     domain::{DurationMs, Place, UnixMs},
 };
 
@@ -83,6 +84,10 @@ pub struct AheadKpis {
     pub plan_ahead_ms: i64,
     /// How long past pickups stood for the next.
     pub demand_ahead_ms: i64,
+    /// Whether learned demand stood for the next riders.
+    pub learned_demand: bool,
+    /// Whether that was learned from the time that was replayed, so that it knew the answer.
+    pub learned_from_this: bool,
     /// How badly the ends of trips were known: standard deviation of the logarithm of the time left.
     pub trip_end_error: f64,
     /// Requests that a window planned.
@@ -101,6 +106,12 @@ impl AheadKpis {
         if run.policy != Policy::Batch || !config.looks_ahead() {
             return None;
         }
+        let used = config.demand_ahead_ms > DurationMs::ZERO;
+        let learned = scenario.demand_model.as_deref().filter(|_| used);
+        let replayed = Span {
+            from: scenario.t0,
+            to: scenario.last_request(),
+        };
         let waits =
             run.planned
                 .iter()
@@ -112,6 +123,8 @@ impl AheadKpis {
         Some(Self {
             plan_ahead_ms: config.plan_ahead_ms.get(),
             demand_ahead_ms: config.demand_ahead_ms.get(),
+            learned_demand: learned.is_some(),
+            learned_from_this: learned.is_some_and(|model| model.learned_from().meets(replayed)),
             trip_end_error: scenario.trip_end_error.sigma(),
             planned: run.planned.len(),
             planned_lost: run.planned.len() - waits.len(),
@@ -123,11 +136,21 @@ impl AheadKpis {
     pub fn in_words(&self) -> String {
         let seconds = |ms: i64| ms as f64 / 1000.0;
         format!(
-            "looking ahead: plan {} s, demand {} s, trip-end error σ {} on the time left",
+            "looking ahead: plan {} s, demand {} s{}, trip-end error σ {} on the time left",
             seconds(self.plan_ahead_ms),
             seconds(self.demand_ahead_ms),
+            self.source_in_words(),
             self.trip_end_error
         )
+    }
+
+    /// What stood for the next riders, if not those asked for lately.
+    const fn source_in_words(&self) -> &'static str {
+        match (self.learned_demand, self.learned_from_this) {
+            (false, _) => "",
+            (true, false) => " learned",
+            (true, true) => " learned (from this very demand: no measure of other days)",
+        }
     }
 
     /// What riders waited for it, in a sentence without its full stop.

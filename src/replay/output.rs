@@ -66,13 +66,16 @@ pub fn write_tune_outputs(directory: &Path, report: &TuneReport) -> Result<(), O
     )
 }
 
-/// Writes `demand.json`, what demand taught, into `directory`, which is made if needed.
+/// Writes `demand.json`, what demand taught, into `directory`, which is made if needed; says where
+/// it stands.
 ///
 /// # Errors
 /// [`OutputError`] names the file; the directory then holds what it held before.
-pub fn write_demand_model(directory: &Path, counts: &DemandCounts) -> Result<(), OutputError> {
+pub fn write_demand_model(directory: &Path, counts: &DemandCounts) -> Result<PathBuf, OutputError> {
+    let name = "demand.json";
     let text = counts.to_json()? + "\n";
-    put_files(directory, &[("demand.json", text.into_bytes())])
+    put_files(directory, &[(name, text.into_bytes())])?;
+    Ok(directory.join(name))
 }
 
 /// Puts files into a directory, all or none.

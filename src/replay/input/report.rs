@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, fmt};
 
 use serde::{Serialize, Serializer};
 
-use crate::domain::{DurationMs, UnixMs};
+use crate::{
+    demand::Span,
+    domain::{DurationMs, UnixMs},
+};
 
 /// Why a row was not used. Every row read is used, or counted under exactly one of these: its time
 /// is judged before its id, then the pickup, the drop-off, and last what only other rows show.
@@ -66,6 +69,16 @@ impl Reason {
             Self::DuplicateId => "duplicate_id",
             Self::IdConflict => "id_conflict",
             Self::SampledOut => "sampled_out",
+        }
+    }
+}
+
+impl InputReport {
+    /// The time that was used.
+    pub const fn span(&self) -> Span {
+        Span {
+            from: self.from_ms,
+            to: self.to_ms,
         }
     }
 }

@@ -1,11 +1,14 @@
 //! What a sweep tries: every rule, window, cap, weight and fleet that belong together.
 
+use std::sync::Arc;
+
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 
 use super::report::Setting;
 use crate::{
     config::RegionConfig,
+    demand::DemandModel,
     domain::DurationMs,
     replay::{Behaviour, Policy, TripEndError, input::FleetDriver},
 };
@@ -35,6 +38,8 @@ pub struct TunePlan {
     pub plan_ahead: Axis<DurationMs>,
     /// How long past pickups stand for the next.
     pub demand_ahead: Axis<DurationMs>,
+    /// Learned demand to try, too, wherever demand is looked ahead to.
+    pub demand_model: Option<Arc<DemandModel>>,
     /// How well the ends of trips are known that are looked ahead to.
     pub trip_end_error: TripEndError,
     /// Fleets.
@@ -86,6 +91,8 @@ pub(super) struct Case {
     /// Index of the fleet.
     pub(super) fleet: usize,
     pub(super) config: RegionConfig,
+    /// Whether learned demand stands for the next riders.
+    pub(super) learned: bool,
     /// Whether it is what its fleet's others are compared with.
     pub(super) reference: bool,
 }
@@ -219,18 +226,32 @@ impl TunePlan {
                                 plan,
                                 demand,
                             };
-                            cases.push(Case {
-                                policy,
-                                fleet,
-                                config: self.configured(values)?,
-                                reference: swept && self.is_reference(values),
-                            });
+                            let config = self.configured(values)?;
+                            for &learned in self.sources(batch, demand) {
+                                cases.push(Case {
+                                    policy,
+                                    fleet,
+                                    config: config.clone(),
+                                    learned,
+                                    reference: swept && !learned && self.is_reference(values),
+                                });
+                            }
                         }
                     }
                 }
             }
         }
         Ok(())
+    }
+
+    /// What stands for the next riders: the pickups of late, and where there is a choice what was
+    /// learned.
+    fn sources(&self, batch: bool, demand: DurationMs) -> &'static [bool] {
+        if batch && demand > DurationMs::ZERO && self.demand_model.is_some() {
+            &[false, true]
+        } else {
+            &[false]
+        }
     }
 
     /// Whether the others are compared with these values.
@@ -325,6 +346,7 @@ impl Case {
             age_weight: self.config.age_weight,
             plan_ahead_ms: self.ahead(self.config.plan_ahead_ms),
             demand_ahead_ms: self.ahead(self.config.demand_ahead_ms),
+            learned_demand: self.learned,
         }
     }
 }

@@ -81,7 +81,7 @@ fn write_rows(text: &mut String, rows: &[&SweepRow]) {
         "cap",
         "age",
         if ahead {
-            format!(" {:>6} {:>6}", "plan", "demand")
+            format!(" {:>6} {:>14}", "plan", "demand")
         } else {
             String::new()
         },
@@ -105,7 +105,12 @@ fn write_rows(text: &mut String, rows: &[&SweepRow]) {
             if ahead {
                 let seconds = |ms: i64| format!("{} s", ms as f64 / 1000.0);
                 let (plan, demand) = (setting.plan_ahead_ms, setting.demand_ahead_ms);
-                format!(" {:>6} {:>6}", seconds(plan), seconds(demand))
+                let learned = if setting.learned_demand {
+                    " learned"
+                } else {
+                    ""
+                };
+                format!(" {:>6} {:>14}", seconds(plan), seconds(demand) + learned)
             } else {
                 String::new()
             },

@@ -50,6 +50,7 @@ pub(super) fn recommend(
             age_weight: 0.0,
             plan_ahead_ms: 0,
             demand_ahead_ms: 0,
+            learned_demand: false,
             change: false,
             reason: "nothing was swept".into(),
         };
@@ -100,6 +101,7 @@ fn settle(chosen: &Choice, change: bool, reason: String) -> Recommendation {
         age_weight: chosen.setting.age_weight,
         plan_ahead_ms: chosen.setting.plan_ahead_ms,
         demand_ahead_ms: chosen.setting.demand_ahead_ms,
+        learned_demand: chosen.setting.learned_demand,
         change,
         reason,
     }
@@ -277,8 +279,14 @@ impl Words {
         if self.plans {
             parts.push(format!("plan {} s", seconds(setting.plan_ahead_ms)));
         }
-        if self.demands {
-            parts.push(format!("demand {} s", seconds(setting.demand_ahead_ms)));
+        if self.demands || setting.learned_demand {
+            let learned = if setting.learned_demand {
+                " learned"
+            } else {
+                ""
+            };
+            let demand_s = seconds(setting.demand_ahead_ms);
+            parts.push(format!("demand {demand_s} s{learned}"));
         }
         parts.join(" / ")
     }

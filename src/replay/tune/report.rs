@@ -112,8 +112,10 @@ pub struct Setting {
     pub age_weight: f64,
     /// How far ahead drivers are planned who will be free; 0 is not at all.
     pub plan_ahead_ms: i64,
-    /// How long past pickups stand for the next; 0 is not at all.
+    /// How long past pickups, or learned demand, stand for the next; 0 is not at all.
     pub demand_ahead_ms: i64,
+    /// Whether learned demand stands for the next riders rather than the pickups of late.
+    pub learned_demand: bool,
 }
 
 /// What a comparison says.
@@ -193,8 +195,10 @@ pub struct Recommendation {
     pub age_weight: f64,
     /// How far ahead drivers are planned who will be free.
     pub plan_ahead_ms: i64,
-    /// How long past pickups stand for the next.
+    /// How long past pickups, or learned demand, stand for the next.
     pub demand_ahead_ms: i64,
+    /// Whether learned demand stands for the next riders rather than the pickups of late.
+    pub learned_demand: bool,
     /// Whether it is anything else than the reference.
     pub change: bool,
     /// Why, in whole sentences.
@@ -238,8 +242,10 @@ pub struct HourRow {
     pub age_weight: f64,
     /// How far ahead drivers are planned who will be free.
     pub plan_ahead_ms: i64,
-    /// How long past pickups stand for the next.
+    /// How long past pickups, or learned demand, stand for the next.
     pub demand_ahead_ms: i64,
+    /// Whether learned demand stands for the next riders rather than the pickups of late.
+    pub learned_demand: bool,
     /// Whether the others are compared with it.
     pub reference: bool,
     /// Share of the requests that got a driver.
@@ -307,6 +313,7 @@ impl TuneReport {
             "age_weight",
             "plan_ahead_ms",
             "demand_ahead_ms",
+            "learned_demand",
             "seed",
             "block_from_ms",
             "requests",
@@ -325,6 +332,7 @@ impl TuneReport {
                 setting.age_weight.to_string(),
                 setting.plan_ahead_ms.to_string(),
                 setting.demand_ahead_ms.to_string(),
+                setting.learned_demand.to_string(),
                 row.seed.to_string(),
                 row.block_from_ms.to_string(),
                 row.requests.to_string(),

@@ -109,6 +109,7 @@ impl<'a> Sweep<'a> {
             .with_phase(DurationMs::new(phase))
             .with_behaviour(self.plan.behaviour)
             .with_trip_end_error(self.plan.trip_end_error)
+            .with_demand_model(self.plan.demand_model.clone().filter(|_| case.learned))
     }
 
     /// What a lost rider costs, in every setting alike.
@@ -300,6 +301,7 @@ impl<'a> Sweep<'a> {
                 age_weight: setting.age_weight,
                 plan_ahead_ms: setting.plan_ahead_ms,
                 demand_ahead_ms: setting.demand_ahead_ms,
+                learned_demand: setting.learned_demand,
                 reference,
                 match_rate: totals.match_rate(),
                 rider_cost_s,
@@ -353,6 +355,13 @@ impl<'a> Sweep<'a> {
         self.cases.iter().any(looks)
     }
 
+    /// Whether the learned demand knows the answer.
+    fn learned_from_this(&self) -> bool {
+        let replayed = self.demand.report.span();
+        let model = self.plan.demand_model.as_deref();
+        model.is_some_and(|model| model.learned_from().meets(replayed))
+    }
+
     fn notes(&self) -> Vec<String> {
         let behaviour = self.plan.behaviour;
         let left_out = match (behaviour.patience, behaviour.acceptance) {
@@ -377,6 +386,13 @@ impl<'a> Sweep<'a> {
                  (--trip-end-error).",
                 self.plan.trip_end_error
             ));
+        }
+        if self.learned_from_this() {
+            notes.push(
+                "Demand was learned from the very time that is replayed: what it gains here it need \
+                 not gain on other days."
+                    .into(),
+            );
         }
         if self.grid.drawn_from() == DrawnFrom::Nearby {
             notes.push(

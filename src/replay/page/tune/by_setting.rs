@@ -337,6 +337,10 @@ pub(super) fn in_words(setting: &Setting) -> String {
         "{window}, cap {} s, age {}{}",
         short(setting.max_pickup_eta_s),
         short(setting.age_weight),
-        ahead_in_words(setting.plan_ahead_ms, setting.demand_ahead_ms),
+        ahead_in_words(
+            setting.plan_ahead_ms,
+            setting.demand_ahead_ms,
+            setting.learned_demand
+        ),
     )
 }

@@ -28,16 +28,19 @@ pub(super) enum Swept {
     Plan,
     /// How long past pickups stand for the next, in seconds.
     Demand,
+    /// Whether learned demand stands for the next: 1, or 0.
+    Learned,
 }
 
 impl Swept {
     /// All, the one to run along the axis first.
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Window,
         Self::Cap,
         Self::Weight,
         Self::Plan,
         Self::Demand,
+        Self::Learned,
     ];
 
     /// Its value in a setting.
@@ -48,6 +51,7 @@ impl Swept {
             Self::Weight => setting.age_weight,
             Self::Plan => setting.plan_ahead_ms as f64 / 1000.0,
             Self::Demand => setting.demand_ahead_ms as f64 / 1000.0,
+            Self::Learned => f64::from(u8::from(setting.learned_demand)),
         }
     }
 
@@ -59,6 +63,7 @@ impl Swept {
             Self::Weight => "age weight",
             Self::Plan => "planned ahead, seconds",
             Self::Demand => "demand ahead, seconds",
+            Self::Learned => "demand of late, or learned (1)",
         }
     }
 
@@ -70,6 +75,7 @@ impl Swept {
             Self::Weight => "age weight",
             Self::Plan => "plan ahead in seconds",
             Self::Demand => "demand ahead in seconds",
+            Self::Learned => "learned demand",
         }
     }
 
@@ -82,6 +88,8 @@ impl Swept {
             Self::Weight => format!("age {value}"),
             Self::Plan => format!("plan {value} s"),
             Self::Demand => format!("demand {value} s"),
+            Self::Learned if setting.learned_demand => "learned".into(),
+            Self::Learned => "of late".into(),
         }
     }
 }

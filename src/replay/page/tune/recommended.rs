@@ -36,18 +36,27 @@ pub(super) fn setting_text(recommended: &Recommendation) -> String {
         window(recommended.window_ms),
         short(recommended.max_pickup_eta_s),
         short(recommended.age_weight),
-        ahead_in_words(recommended.plan_ahead_ms, recommended.demand_ahead_ms),
+        ahead_in_words(
+            recommended.plan_ahead_ms,
+            recommended.demand_ahead_ms,
+            recommended.learned_demand
+        ),
     )
 }
 
 /// How far is looked ahead, after other settings; nothing where it is not at all.
-pub(super) fn ahead_in_words(plan_ms: i64, demand_ms: i64) -> String {
+pub(super) fn ahead_in_words(plan_ms: i64, demand_ms: i64, learned: bool) -> String {
     let seconds = |ms: i64| short(ms as f64 / 1000.0);
+    let source = if learned { " learned" } else { "" };
     match (plan_ms, demand_ms) {
         (0, 0) => String::new(),
         (plan, 0) => format!(", plan {} s", seconds(plan)),
-        (0, demand) => format!(", demand {} s", seconds(demand)),
-        (plan, demand) => format!(", plan {} s, demand {} s", seconds(plan), seconds(demand)),
+        (0, demand) => format!(", demand {} s{source}", seconds(demand)),
+        (plan, demand) => format!(
+            ", plan {} s, demand {} s{source}",
+            seconds(plan),
+            seconds(demand)
+        ),
     }
 }
 
