@@ -147,6 +147,7 @@ fn snapshot(random: &mut ChaCha8Rng) -> Result<WindowSnapshot, Failed> {
     let mut phantoms = Vec::new();
     for n in 0..PHANTOMS {
         phantoms.push(Phantom {
+            learned: false,
             at_ms: NOW - DurationMs::new(n as i64 * 30),
             pickup: Position::new(somewhere(random)?),
         });

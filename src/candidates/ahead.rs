@@ -10,13 +10,14 @@
 use rayon::prelude::*;
 
 use super::{
-    Candidate, CandidateTable, RowReason, availability, pair_cost, planned_cost,
+    Candidate, CandidateTable, RowReason, availability, pair_cost, phantom_unmatched_cost,
+    planned_cost,
     search::{class_fits, is_cooling, keep_nearest},
     unmatched_cost,
 };
 use crate::{
     decision::{DriverSnapshot, Held, Phantom, Presence, RequestSnapshot, WindowSnapshot},
-    domain::{CostMs, DurationMs},
+    domain::CostMs,
     eta::{EtaModel, EtaPair},
     supply::{Nearby, Neighbour, Position},
 };
@@ -289,27 +290,25 @@ impl<'a> AheadSearch<'a> {
                 let unmatched = unmatched_cost(config, request, self.snapshot.age(request));
                 push(&mut tables.plans, &row, unmatched);
             } else {
-                let later_s = phantoms
-                    .get(index - requests.len())
-                    .map_or(0.0, |phantom| self.asked_in_s(phantom));
+                let phantom = &phantoms[index - requests.len()];
+                let later_s = self.asked_in_s(phantom);
                 row.extend(routed.map(|(place, eta_s)| match self.free.get(place) {
                     Some(&driver) => self.free_now(driver, eta_s),
                     None => self.planned(place, later_s, eta_s),
                 }));
                 by_eta(&mut row, PHANTOM_CANDIDATES);
-                let unmatched = CostMs::from_seconds(config.phantom_unmatched_s);
+                let unmatched = phantom_unmatched_cost(config, phantom);
                 push(&mut tables.phantoms, &row, unmatched);
             }
         }
         tables
     }
 
-    /// How long from now a phantom's rider asks: at its own instant where that is to come; one that
-    /// stands in for a past request half of `demand_ahead_ms` from now, on average.
+    /// How long from now a phantom's rider asks: a learned one at its own instant; one that stands in
+    /// for a past request half of `demand_ahead_ms` from now, on average.
     fn asked_in_s(&self, phantom: &Phantom) -> f64 {
-        let to_come = phantom.at_ms - self.snapshot.now();
-        if to_come > DurationMs::ZERO {
-            to_come.as_seconds()
+        if phantom.learned {
+            (phantom.at_ms - self.snapshot.now()).as_seconds().max(0.0)
         } else {
             self.snapshot.config().demand_ahead_ms.as_seconds() / 2.0
         }

@@ -2,7 +2,7 @@
 
 use crate::{
     config::RegionValues,
-    decision::{DriverSnapshot, RequestSnapshot},
+    decision::{DriverSnapshot, Phantom, RequestSnapshot},
     domain::{CostMs, DurationMs, UnixMs},
 };
 
@@ -48,4 +48,18 @@ pub fn unmatched_cost(config: &RegionValues, request: &RequestSnapshot, age: Dur
         .unmatched_cost_s
         .unwrap_or(longest_eta_s + config.redispatch_s);
     CostMs::from_seconds(base_s + config.age_weight * age.as_seconds())
+}
+
+/// What leaving a phantom without a car costs: `phantom_unmatched_s`, or for a learned one as much as
+/// for a rider who has just asked.
+///
+/// Measured on days held apart from learning, learned phantoms at `phantom_unmatched_s` are worth
+/// half of what they are worth at the full cost; those of late, which are less sure, gain nothing by
+/// it.
+pub fn phantom_unmatched_cost(config: &RegionValues, phantom: &Phantom) -> CostMs {
+    CostMs::from_seconds(if phantom.learned {
+        config.max_pickup_eta_s + config.redispatch_s
+    } else {
+        config.phantom_unmatched_s
+    })
 }

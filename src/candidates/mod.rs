@@ -10,7 +10,7 @@ mod search;
 mod table;
 
 pub use ahead::{AheadCandidates, SoonFree, ahead_candidates, soon_free};
-pub use costs::{pair_cost, planned_cost, unmatched_cost};
+pub use costs::{pair_cost, phantom_unmatched_cost, planned_cost, unmatched_cost};
 pub(crate) use given::given_table;
 pub(crate) use search::RowBuffers;
 pub use search::{CandidateSearch, availability};

@@ -4,7 +4,7 @@ use h3o::CellIndex;
 
 use super::{
     counts::{DemandCounts, Span},
-    spread::{Expected, spread},
+    spread::{Stretch, spread},
     week::{SLOTS, SLOTS_A_DAY, WeekClock, WeekSlot},
 };
 use crate::{
@@ -144,32 +144,34 @@ impl DemandModel {
 }
 
 impl DemandSource for DemandModel {
-    /// As many as the rates say, each at an instant to come. Where that is more than a window takes,
-    /// the horizon is shorter.
+    /// As many as the rates say, each at an instant to come; where that is more than a window takes,
+    /// the next ones.
+    ///
+    /// Time is cut into stretches of `horizon`, each with its requests once for all. So from one
+    /// window to the next they slide, as real ones do: what was planned for them stays planned.
     fn expected(&self, now: UnixMs, horizon: DurationMs) -> Vec<Phantom> {
-        let mut to = now + horizon;
-        let mut by_cell = self.expected_by_cell(now, to);
-        let total: f64 = by_cell.iter().sum();
-        let most = MAX_PHANTOMS as f64;
-        if total > most {
-            let share = most / total;
-            to = now + DurationMs::from_seconds(horizon.as_seconds() * share);
-            for expected in &mut by_cell {
-                *expected *= share;
-            }
+        let mut expected = Vec::new();
+        if horizon <= DurationMs::ZERO {
+            return expected;
         }
-        let expected = Expected {
-            cells: &self.cells,
-            by_cell: &by_cell,
-            from: now,
-            to,
-        };
-        let mut phantoms = spread(
-            expected,
-            Draw::new(0, "expected demand").number(now.get().unsigned_abs()),
-        );
-        phantoms.truncate(MAX_PHANTOMS);
-        phantoms
+        let first = now.get().div_euclid(horizon.get());
+        for stretch in first..=first + 1 {
+            let from = UnixMs::new(stretch * horizon.get());
+            let to = from + horizon;
+            let stretch = Stretch {
+                cells: &self.cells,
+                by_cell: &self.expected_by_cell(from, to),
+                from,
+                to,
+            };
+            let draw = Draw::new(0, "expected demand").number(from.get().unsigned_abs());
+            expected.extend(spread(stretch, draw));
+        }
+        let until = now + horizon;
+        expected.retain(|phantom| phantom.at_ms > now && phantom.at_ms <= until);
+        expected.sort_by(Phantom::order);
+        expected.truncate(MAX_PHANTOMS);
+        expected
     }
 }
 

@@ -9,13 +9,16 @@
 use h3o::{CellIndex, LatLng, Resolution};
 
 use crate::{
-    decision::Phantom,
+    decision::{MAX_PHANTOMS, Phantom},
     domain::{Draw, DurationMs, Place, UnixMs},
     supply::Position,
 };
 
 /// A request's place within its cell: the middle of one of its 49 parts at this resolution.
 const PLACE_RESOLUTION: Resolution = Resolution::Eleven;
+
+/// Most requests of a stretch: a window takes as many, of two.
+const MOST: usize = MAX_PHANTOMS;
 
 /// Fraction of the golden ratio.
 const GOLDEN: f64 = 0.618_033_988_749_894_8;
@@ -25,7 +28,7 @@ const DEGREE_PARTS: f64 = 1e6;
 
 /// What is expected from one instant to another.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Expected<'a> {
+pub(super) struct Stretch<'a> {
     /// Cells, rising.
     pub(super) cells: &'a [CellIndex],
     /// Expected requests of each.
@@ -36,22 +39,27 @@ pub(super) struct Expected<'a> {
     pub(super) to: UnixMs,
 }
 
-/// As many requests as are expected, to within one; which ones depends on the draw.
-pub(super) fn spread(expected: Expected<'_>, draw: Draw) -> Vec<Phantom> {
-    let ahead_s = (expected.to - expected.from).as_seconds();
+/// As many requests as are expected, to within one, in no order; which ones depends on the draw. Of
+/// more than [`MOST`] every so many-th.
+pub(super) fn spread(stretch: Stretch<'_>, draw: Draw) -> Vec<Phantom> {
+    let ahead_s = (stretch.to - stretch.from).as_seconds();
     let mut phantoms = Vec::new();
     let mut next = draw.unit_f64();
     let mut instant = draw.number(1).unit_f64();
+    let total: f64 = stretch.by_cell.iter().sum();
+    let step = (total / MOST as f64).max(1.0);
+    next *= step;
     let mut sum = 0.0;
-    for (&cell, &here) in expected.cells.iter().zip(expected.by_cell) {
+    for (&cell, &here) in stretch.cells.iter().zip(stretch.by_cell) {
         sum += here;
         while next < sum {
-            next += 1.0;
+            next += step;
             instant = (instant + GOLDEN).fract();
             let part = draw.number(phantoms.len() as u64 + 2);
             phantoms.extend(place_in(cell, part).map(|place| Phantom {
-                at_ms: expected.from + DurationMs::from_seconds(ahead_s * instant),
+                at_ms: stretch.from + DurationMs::from_seconds(ahead_s * instant),
                 pickup: Position::new(place),
+                learned: true,
             }));
         }
     }

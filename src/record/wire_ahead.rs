@@ -83,6 +83,7 @@ mod tests {
 
     fn phantom(at: i64, lat: f64) -> Phantom {
         Phantom {
+            learned: false,
             at_ms: UnixMs::new(at),
             pickup: Position::new(Place::new(lat, 90.0).unwrap()),
         }

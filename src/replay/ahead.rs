@@ -69,6 +69,7 @@ impl DemandSource for Asked<'_> {
         let recent = &trips[recent.max(trips.len().saturating_sub(MAX_PHANTOMS))..];
         let phantom = |trip: &ScenarioTrip| {
             trip.request.pickup.map(|pickup| Phantom {
+                learned: false,
                 at_ms: trip.request.requested_at_ms,
                 pickup,
             })

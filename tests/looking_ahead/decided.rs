@@ -70,6 +70,7 @@ fn ahead() -> impl Strategy<Value = Ahead> {
                 }
             }
             let phantom = |(place, ago): (_, i64)| Phantom {
+                learned: false,
                 at_ms: NOW - DurationMs::new(ago),
                 pickup: Position::new(place),
             };
@@ -282,6 +283,7 @@ fn a_phantom_keeps_the_near_car_for_the_next_rider() {
     let r = RequestId::new("r").unwrap();
     assert_eq!(outcomes(&decide(&parts.snapshot()))[&r], Ok("near".into()));
     let phantom = Phantom {
+        learned: false,
         at_ms: NOW,
         pickup: Position::new(by_hand::metres(120.0)),
     };
@@ -311,6 +313,7 @@ fn foresight_of_unknown_or_repeated_requests_is_refused() {
         );
     }
     let phantom = Phantom {
+        learned: false,
         at_ms: NOW,
         pickup: Position::new(by_hand::metres(0.0)),
     };

@@ -21,10 +21,14 @@ pub const MAX_PHANTOMS: usize = 2_000;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Phantom {
-    /// When the request was made that it is taken from.
+    /// When the request was made that it is taken from; where it was learned, when it will be made.
     pub at_ms: UnixMs,
     /// Where its rider would wait.
     pub pickup: Position,
+    /// Whether it was learned: then it is expected at its own instant and weighs as much as a rider.
+    /// Else it is one of late that stands for one to come within `demand_ahead_ms`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub learned: bool,
 }
 
 impl Phantom {
@@ -35,6 +39,7 @@ impl Phantom {
             .cmp(&other.at_ms)
             .then(ours.lat().total_cmp(&theirs.lat()))
             .then(ours.lng().total_cmp(&theirs.lng()))
+            .then(self.learned.cmp(&other.learned))
     }
 }
 
@@ -186,6 +191,7 @@ impl DemandSource for RecentPickups {
         let recent = self.by_time.iter().map(|((at_ms, _), pickup)| Phantom {
             at_ms: *at_ms,
             pickup: *pickup,
+            learned: false,
         });
         recent
             .filter(|phantom| phantom.at_ms > from && phantom.at_ms <= now)
