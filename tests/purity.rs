@@ -11,12 +11,13 @@ use std::{
 };
 
 /// The directories of `src/` that must stay pure.
-const PURE: [&str; 6] = [
+const PURE: [&str; 7] = [
     "domain",
     "supply",
     "eta",
     "candidates",
     "decision",
+    "demand",
     "protocol",
 ];
 

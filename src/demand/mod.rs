@@ -17,3 +17,6 @@ pub use counts::{DemandCounts, Span};
 pub use file::ModelFileError;
 pub use model::DemandModel;
 pub use week::{SLOT, SLOTS, WeekClock, WeekSlot};
+
+#[cfg(test)]
+mod tests;
