@@ -371,6 +371,14 @@ fn a_call_that_makes_no_sense_is_refused_by_the_name_of_its_flag() {
         (with(&["--window", "31s"]), "--window"),
         (with(&["--window", "3"]), "--window"),
         (with(&["--window", "-3s"]), "-3"),
+        (
+            with(&["--plan-ahead", "99h"]),
+            "--plan-ahead 99h: outside its limits, the nearest is 10min",
+        ),
+        (
+            with(&["--demand-ahead", "90min"]),
+            "--demand-ahead 90min: outside its limits, the nearest is 10min",
+        ),
         (with(&["--window", "0.5ms"]), "--window"),
         (vec!["--drivers", "0"], "--drivers"),
         (vec!["--drivers", "-1"], "-1"),

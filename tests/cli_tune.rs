@@ -213,6 +213,14 @@ fn a_call_that_makes_no_sense_is_refused_by_the_name_of_its_flag() {
         (&["--windows", "31s"][..], "--windows"),
         (&["--windows", "100ms"], "--windows"),
         (&["--windows", "3"], "--windows"),
+        (
+            &["--plan-ahead", "0s,99h"],
+            "--plan-ahead 99h: outside its limits, the nearest is 10min",
+        ),
+        (
+            &["--demand-ahead", "90min"],
+            "--demand-ahead 90min: outside its limits, the nearest is 10min",
+        ),
         (&["--windows", ""], "--windows"),
         (&["--windows", "3s,3s"], "--windows"),
         (&["--max-pickup-eta", "1"], "--max-pickup-eta 1"),

@@ -9,7 +9,9 @@ mod chance;
 mod command_line;
 mod worlds;
 
-use chance::fixed_cases;
+use std::cell::Cell;
+
+use chance::{Chance, fixed_cases};
 use command_line::{Desk, run};
 use kheya::{
     domain::{DurationMs, Place, UnixMs, haversine_of_km},
@@ -19,7 +21,7 @@ use kheya::{
         input::{FleetDriver, Trip},
     },
 };
-use proptest::{option, prelude::*};
+use proptest::{option, prelude::*, test_runner::TestRunner};
 use serde_json::json;
 use worlds::by_hand::{at, car, road_config, trip, world};
 use worlds::naive::ms_of;
@@ -34,6 +36,7 @@ const ALL: BoundOptions = BoundOptions {
     rounds: 50,
     solve_polls: u64::MAX,
     gap: 0.0,
+    car_time: true,
 };
 
 fn bound(scenario: &Scenario, options: BoundOptions) -> f64 {
@@ -205,6 +208,126 @@ proptest! {
             prop_assert!(all <= cost + ROUNDING_S, "{policy} {cost} {all}");
         }
     }
+}
+
+/// Worlds of a car or two that every rider wants at once, for trips of many minutes: what keeps
+/// riders waiting is car time.
+fn short_worlds() -> impl Strategy<Value = Scenario> {
+    let trip = (0..120_000_i64, corners(), corners(), 300.0..900.0_f64);
+    let trips = prop::collection::vec(trip, 4..=5);
+    let places = prop::collection::vec(corners(), 1..=2);
+    let max_wait_ms = 600_000..2_400_000_i64;
+    (trips, places, max_wait_ms).prop_map(|(trips, places, max_wait_ms)| {
+        let trips = trips.into_iter().enumerate();
+        let trips = trips.map(|(i, (ms, pickup, dropoff, trip_s))| Trip {
+            request_id: request_id(i),
+            requested_at: at(ms),
+            pickup,
+            dropoff,
+            trip_s: Some(trip_s),
+        });
+        let patch = json!({"speed_kmh": 150, "max_wait_ms": max_wait_ms});
+        let config = config(&road_config(&json!({})), &patch);
+        world(config, trips.collect(), &parked(&places))
+    })
+}
+
+/// Cars that stand at these places from the start on.
+fn parked(places: &[Place]) -> Vec<FleetDriver> {
+    let cars = places.iter().enumerate();
+    let cars = cars.map(|(i, &place)| FleetDriver {
+        driver_id: driver_id(i),
+        from: at(0),
+        place,
+        to: None,
+    });
+    cars.collect()
+}
+
+#[test]
+fn where_cars_are_short_their_time_raises_the_bound_and_no_schedule_beats_it() {
+    let raised = Cell::new(0);
+    let checked = TestRunner::new(fixed_cases(200)).run(&short_worlds(), |scenario| {
+        let least = least_of_all_schedules(&scenario);
+        let without = BoundOptions {
+            car_time: false,
+            ..ALL
+        };
+        let (with, without) = (bound(&scenario, ALL), bound(&scenario, without));
+        prop_assert!(with <= least + ROUNDING_S, "{with} {least}");
+        prop_assert!(without <= least + ROUNDING_S, "{without} {least}");
+        for policy in Policy::ALL {
+            let cost = cost(&scenario, policy);
+            prop_assert!(with <= cost + ROUNDING_S, "{policy} {cost} {with}");
+        }
+        raised.set(raised.get() + usize::from(with > without + 1.0));
+        Ok(())
+    });
+    checked.unwrap();
+    // else car time was not under test
+    assert!(raised.get() >= 50, "{}", raised.get());
+}
+
+#[test]
+fn a_bound_whose_solves_were_cut_is_one_still() {
+    let cut = Cell::new(0);
+    let checked = TestRunner::new(fixed_cases(200)).run(&worlds(40, 6), |scenario| {
+        let all = bound(&scenario, ALL);
+        let costs = Policy::ALL.map(|policy| cost(&scenario, policy));
+        for solve_polls in [0, 1, 3] {
+            let options = BoundOptions { solve_polls, ..ALL };
+            let some = bound(&scenario, options);
+            prop_assert!(some <= all + ROUNDING_S, "{solve_polls}: {some} {all}");
+            for cost in costs {
+                prop_assert!(some <= cost + ROUNDING_S, "{solve_polls}: {some} {cost}");
+            }
+            cut.set(cut.get() + usize::from(some < all - ROUNDING_S));
+        }
+        Ok(())
+    });
+    checked.unwrap();
+    // else nothing was cut
+    assert!(cut.get() >= 50, "{}", cut.get());
+}
+
+/// Two towns that no car drives between, each of them work enough for a thread of its own.
+fn two_towns() -> Scenario {
+    let mut chance = Chance::new(5);
+    let mut place = |town: usize| {
+        let (north, east) = (chance.unit() * 0.03, chance.unit() * 0.03);
+        Place::new(23.75 + town as f64 + north, 90.39 + east).unwrap()
+    };
+    let trips = (0..400).map(|i| Trip {
+        request_id: request_id(i),
+        requested_at: at(1000 * i as i64),
+        pickup: place(i % 2),
+        dropoff: place(i % 2),
+        trip_s: Some(120.0),
+    });
+    let trips = trips.collect();
+    let places: Vec<Place> = (0..40).map(|i| place(i % 2)).collect();
+    world(road_config(&json!({})), trips, &parked(&places))
+}
+
+#[test]
+fn the_same_bound_whatever_the_threads_and_wherever_it_is_cut() {
+    let scenario = two_towns();
+    let on = |threads: usize, solve_polls: u64| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        let options = BoundOptions { solve_polls, ..ALL };
+        let found = || replay::rider_cost_bound(&scenario, &options, &|_, _| ()).unwrap();
+        pool.build().unwrap().install(found)
+    };
+    let all = on(1, u64::MAX);
+    let mut cut = 0;
+    for solve_polls in [0, 100, 300, 1000, 3000, u64::MAX] {
+        let one = on(1, solve_polls);
+        cut += usize::from(one != all);
+        for threads in [2, 4, 4, 4] {
+            assert_eq!(on(threads, solve_polls), one, "{threads} {solve_polls}");
+        }
+    }
+    assert!(cut >= 3, "cut {cut} times");
 }
 
 #[test]

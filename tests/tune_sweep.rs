@@ -16,7 +16,7 @@ use kheya::{
     replay::{
         Behaviour, Policy, TripEndError,
         input::{Demand, Trip},
-        tune::{Axis, Rules, Sweep, TuneFleet, TunePlan, TuneReport, Verdict},
+        tune::{Axis, Rules, Sweep, TuneFleet, TunePlan, TuneReport, Verdict, config_fragment},
     },
 };
 use worlds::by_hand::{NIGHT_FROM, input_of};
@@ -315,4 +315,34 @@ fn looking_ahead_is_swept_with_the_window_by_batch_alone() {
             .trip_end_error,
         None
     );
+}
+
+#[test]
+fn what_was_tried_of_looking_ahead_is_written_even_where_none_is_recommended() {
+    let times = [0, 30_000].map(DurationMs::new);
+    let demand = town(3, 60, 100);
+    let base = plan(&[2000], 25, 1);
+    let fragment = |plan: &TunePlan| {
+        let mut report = tune(plan, &demand);
+        (
+            report.recommended.plan_ahead_ms,
+            report.recommended.demand_ahead_ms,
+        ) = (0, 0);
+        let text = config_fragment(&report, &plan.config, &[], None).unwrap();
+        let table: toml::Table = text.parse().unwrap();
+        let settings = &table["region_defaults"];
+        ["plan_ahead_ms", "demand_ahead_ms"]
+            .map(|name| settings.get(name).and_then(toml::Value::as_integer))
+    };
+    let plans = TunePlan {
+        plan_ahead: axis(&times),
+        ..base.clone()
+    };
+    let demands = TunePlan {
+        demand_ahead: axis(&times),
+        ..base.clone()
+    };
+    assert_eq!(fragment(&plans), [Some(0), Some(0)]);
+    assert_eq!(fragment(&demands), [Some(0), Some(0)]);
+    assert_eq!(fragment(&base), [None, None]);
 }

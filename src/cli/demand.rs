@@ -221,18 +221,32 @@ pub(super) fn set_config(
     match patched.clamped.first() {
         None => Ok(patched.config),
         Some(clamp) if clamp.path == "window_ms" => Err(Failure::Input(format!(
-            "--window {window}ms: a window is 500ms to 30s long"
+            "--window {}: a window is 500ms to 30s long",
+            window.in_units()
         ))),
         Some(clamp) => {
             let own = flags.iter().find(|own| own.name == clamp.path);
-            let asked = own.map_or_else(
-                || format!("--set {}={}", clamp.path, clamp.asked),
-                |own| format!("{} {}ms", own.flag, clamp.asked),
+            let (asked, nearest) = own.map_or_else(
+                || {
+                    let asked = format!("--set {}={}", clamp.path, clamp.asked);
+                    (asked, clamp.used.to_string())
+                },
+                |own| {
+                    let asked = format!("{} {}", own.flag, in_units(&clamp.asked));
+                    (asked, in_units(&clamp.used))
+                },
             );
-            let detail = format!("outside its limits, the nearest is {}", clamp.used);
-            Err(Failure::Input(format!("{asked}: {detail}")))
+            Err(Failure::Input(format!(
+                "{asked}: outside its limits, the nearest is {nearest}"
+            )))
         }
     }
+}
+
+/// A setting in milliseconds as its flag takes it.
+fn in_units(ms: &Value) -> String {
+    ms.as_i64()
+        .map_or_else(|| ms.to_string(), |ms| DurationMs::new(ms).in_units())
 }
 
 /// Reads the name of a region.

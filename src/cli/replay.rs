@@ -76,8 +76,9 @@ pub(super) struct ReplayArgs {
     policy: PolicyChoice,
     /// Say how much is left: a rider cost that no rule can be below, knowing everything beforehand.
     /// Relaxed: each request to a car where it starts, or to the drop-off of another served trip at
-    /// the earliest instant it could be free, each at most once; a car that picks up late is not
-    /// free later, and nothing waits for a window
+    /// the earliest instant it could be free, each at most once; all trips together take no more car
+    /// time than there is, at a price by the clock; a car that picks up late is not free later, and
+    /// nothing waits for a window
     #[arg(long)]
     bound: bool,
     /// Seed of every random draw

@@ -308,7 +308,8 @@ fn plan(
     let windows = Axis::new("--windows", args.windows.clone(), own_window).map_err(refused)?;
     if args.reference.is_some() && !args.windows.contains(&own_window) {
         return Err(Failure::Input(format!(
-            "--reference {own_window}ms: not one of --windows"
+            "--reference {}: not one of --windows",
+            own_window.in_units()
         )));
     }
     let caps = or_own(&args.max_pickup_eta, cap_s);

@@ -83,6 +83,14 @@ impl DurationMs {
     pub fn as_seconds(self) -> f64 {
         self.0 as f64 / 1000.0
     }
+
+    /// As flags take it: a whole number of the largest unit that fits, up to hours.
+    pub fn in_units(self) -> String {
+        let units = [(3_600_000, "h"), (60_000, "min"), (1000, "s")];
+        let fits = |&(ms, _): &(i64, _)| self.0 != 0 && self.0 % ms == 0;
+        let (ms, unit) = units.into_iter().find(fits).unwrap_or((1, "ms"));
+        format!("{}{unit}", self.0 / ms)
+    }
 }
 
 impl CostMs {
@@ -150,6 +158,19 @@ mod tests {
             (f64::NAN, 0),
         ] {
             assert_eq!(round_half_away(value), want, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_duration_is_told_in_the_largest_unit_that_fits() {
+        for (ms, want) in [
+            (99 * 3_600_000, "99h"),
+            (600_000, "10min"),
+            (90_000, "90s"),
+            (1500, "1500ms"),
+            (0, "0ms"),
+        ] {
+            assert_eq!(DurationMs::new(ms).in_units(), want);
         }
     }
 

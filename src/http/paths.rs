@@ -90,6 +90,18 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
     }
 }
 
+/// For a route without parameters: any there are refused.
+pub(crate) struct NoParams;
+
+impl<S: Send + Sync> FromRequestParts<S> for NoParams {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let params = Params::parse(parts.uri.query().unwrap_or_default());
+        params.close().map(|()| Self)
+    }
+}
+
 impl Params {
     fn parse(query: &str) -> Self {
         let mut given = BTreeMap::new();

@@ -4,8 +4,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use serde::Serialize;
 
-use super::wrapped::wrapped;
-use super::{Bound, Gain, Kpis, Policy, Spread, input::InputReport};
+use super::{Bound, Gain, Kpis, Policy, Spread, input::InputReport, wrapped::wrapped};
 
 /// The whole answer of `kheya replay`.
 #[derive(Debug, Clone, Serialize)]

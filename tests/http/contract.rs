@@ -88,6 +88,29 @@ async fn every_route_of_the_contract_is_documented_and_every_documented_one_is_r
     }
 }
 
+#[tokio::test]
+async fn a_parameter_that_a_call_does_not_know_is_refused() {
+    let document = document();
+    let service = Service::new();
+    let mut refused = 0;
+    for (path, method, _) in operations(&document) {
+        if !path.starts_with("/v1/") {
+            continue;
+        }
+        let path = path.replace("{window_seq}", "1").replace(['{', '}'], "");
+        let body = (method != "GET").then(|| json!({}));
+        let path = format!("{path}?colour=red");
+        let got = service.call(&method, &path, body).await;
+        let problem = got.is_problem(422, "invalid");
+        let told = problem["errors"].as_array().unwrap().iter();
+        let told: Vec<&Value> = told.filter(|error| error["path"] == "colour").collect();
+        assert_eq!(told.len(), 1, "{method} {path}: {problem}");
+        assert_eq!(told[0]["code"], "unknown_parameter", "{method} {path}");
+        refused += 1;
+    }
+    assert!(refused >= 23, "{refused}");
+}
+
 #[test]
 fn every_reference_of_the_document_leads_somewhere() {
     fn references(value: &Value, found: &mut BTreeSet<String>) {

@@ -14,7 +14,7 @@ use crate::{
             self, ClaimCallAnswer, ClaimEntry, ClaimsPage, CompleteBody, ConfirmBody, ExtendBody,
             ReleaseBody, STATES,
         },
-        paths::{Params, PathId},
+        paths::{NoParams, Params, PathId},
         problem::{Code, Problem},
         state::AppState,
     },
@@ -37,6 +37,7 @@ pub(crate) async fn confirm(
     State(app): State<AppState>,
     PathId(region): PathId<RegionId>,
     PathId(driver): PathId<DriverId>,
+    _: NoParams,
     Json(body): Json<SMALL>,
 ) -> Result<Answer<ClaimCallAnswer>, Problem> {
     let claim = claims::confirm(driver, body)?;
@@ -60,6 +61,7 @@ pub(crate) async fn release(
     State(app): State<AppState>,
     PathId(region): PathId<RegionId>,
     PathId(driver): PathId<DriverId>,
+    _: NoParams,
     Json(body): Json<SMALL>,
 ) -> Result<Answer<ClaimCallAnswer>, Problem> {
     let (claim, reason) = claims::release(driver, body)?;
@@ -85,6 +87,7 @@ pub(crate) async fn complete(
     State(app): State<AppState>,
     PathId(region): PathId<RegionId>,
     PathId(driver): PathId<DriverId>,
+    _: NoParams,
     Json(body): Json<SMALL>,
 ) -> Result<Answer<ClaimCallAnswer>, Problem> {
     let (claim, outcome) = claims::complete(driver, body)?;
@@ -110,6 +113,7 @@ pub(crate) async fn extend(
     State(app): State<AppState>,
     PathId(region): PathId<RegionId>,
     PathId(driver): PathId<DriverId>,
+    _: NoParams,
     Json(body): Json<SMALL>,
 ) -> Result<Answer<ClaimCallAnswer>, Problem> {
     let (claim, lease_ms) = claims::extend(driver, body)?;

@@ -19,7 +19,7 @@ use crate::{
             },
             entries::{Batch, placed},
         },
-        paths::{Params, PathId},
+        paths::{NoParams, Params, PathId},
         problem::{Code, Problem},
         state::AppState,
     },
@@ -43,6 +43,7 @@ const MAX_LINE: usize = 16 * 1024;
 pub(crate) async fn post_pings(
     State(app): State<AppState>,
     PathId(region): PathId<RegionId>,
+    _: NoParams,
     request: Request,
 ) -> Result<Answer<PingsAnswer>, Problem> {
     let batch = if media_type(request.headers()) == "application/x-ndjson" {
@@ -263,6 +264,7 @@ pub(crate) async fn get_driver(
     State(app): State<AppState>,
     PathId(region): PathId<RegionId>,
     PathId(driver): PathId<DriverId>,
+    _: NoParams,
 ) -> Result<Answer<DriverAnswer>, Problem> {
     let _permit = app.admission().enter(&region, Work::Reads).await?;
     let view = app.store().driver(&region, &driver).await?;
@@ -283,6 +285,7 @@ pub(crate) async fn delete_driver(
     State(app): State<AppState>,
     PathId(region): PathId<RegionId>,
     PathId(driver): PathId<DriverId>,
+    _: NoParams,
 ) -> Result<Answer<RemovedDriver>, Problem> {
     let permit = app.admission().enter(&region, Work::Claims).await?;
     let task = app.clone();

@@ -8,7 +8,7 @@ use crate::{
         admission::Work,
         body::{BATCH, Json},
         model::reconcile::{ReconcileBody, ReconciledAnswer, telling},
-        paths::PathId,
+        paths::{NoParams, PathId},
         problem::{Code, Problem},
         state::AppState,
     },
@@ -27,6 +27,7 @@ use crate::{
 pub(crate) async fn reconcile(
     State(app): State<AppState>,
     PathId(region): PathId<RegionId>,
+    _: NoParams,
     Json(body): Json<BATCH>,
 ) -> Result<Answer<ReconciledAnswer>, Problem> {
     let (telling, places) = telling(body)?.split();

@@ -19,7 +19,7 @@ use crate::{
             ClampedBody, ConfigPatch, PatchedAnswer, RegionAnswer, RegionSummary, RegionsAnswer,
             changes, with_defaults,
         },
-        paths::{Params, PathId},
+        paths::{NoParams, Params, PathId},
         problem::{Code, Problem},
         state::AppState,
         tokens::Caller,
@@ -39,9 +39,8 @@ const MAX_TRIES: usize = 8;
 pub(crate) async fn list_regions(
     State(app): State<AppState>,
     Extension(caller): Extension<Caller>,
-    params: Params,
+    _: NoParams,
 ) -> Result<Answer<RegionsAnswer>, Problem> {
-    params.close()?;
     let regions = app.store().regions().await?;
     let seen = regions.iter().filter(|region| caller.sees(region.as_str()));
     let summary = |region: &RegionId| RegionSummary {
@@ -65,9 +64,8 @@ pub(crate) async fn list_regions(
 pub(crate) async fn get_region(
     State(app): State<AppState>,
     PathId(region): PathId<RegionId>,
-    params: Params,
+    _: NoParams,
 ) -> Result<Response, Problem> {
-    params.close()?;
     let _permit = app.admission().enter(&region, Work::Reads).await?;
     let view = app.store().overview(&region).await?;
     let config = read_document(&view.document)?;

@@ -16,7 +16,7 @@ use crate::{
                 RequestsPage, STATES, TakenRequest, request,
             },
         },
-        paths::{Params, PathId},
+        paths::{NoParams, Params, PathId},
         problem::{Code, Problem},
         state::{AppState, Level},
     },
@@ -35,6 +35,7 @@ use crate::{
 pub(crate) async fn post_requests(
     State(app): State<AppState>,
     PathId(region): PathId<RegionId>,
+    _: NoParams,
     Json(body): Json<BATCH>,
 ) -> Result<(StatusCode, Answer<RequestsAnswer>), Problem> {
     app.lifecycle().takes_work()?;
@@ -179,6 +180,7 @@ pub(crate) async fn get_request(
     State(app): State<AppState>,
     PathId(region): PathId<RegionId>,
     PathId(request): PathId<RequestId>,
+    _: NoParams,
 ) -> Result<Answer<RequestAnswer>, Problem> {
     let _permit = app.admission().enter(&region, Work::Reads).await?;
     let view: Option<Box<RequestView>> = app.store().request(&region, &request).await?;
@@ -199,6 +201,7 @@ pub(crate) async fn cancel_request(
     State(app): State<AppState>,
     PathId(region): PathId<RegionId>,
     PathId(request): PathId<RequestId>,
+    _: NoParams,
 ) -> Result<Answer<CancelledAnswer>, Problem> {
     let permit = app.admission().enter(&region, Work::Claims).await?;
     let task = app.clone();

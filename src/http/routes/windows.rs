@@ -16,7 +16,7 @@ use crate::{
             own::{OwnWindowAnswer, OwnWindowBody, own_window},
             windows::{ReportBody, WindowsPage},
         },
-        paths::{Params, PathId, PathPart as _},
+        paths::{NoParams, Params, PathId, PathPart as _},
         problem::{Code, Problem},
         state::{AppState, Level, OwnWindowError},
     },
@@ -39,6 +39,7 @@ pub(crate) async fn solve_own(
     State(app): State<AppState>,
     PathId(region): PathId<RegionId>,
     PathId(window_id): PathId<WindowId>,
+    _: NoParams,
     Json(body): Json<WINDOW>,
 ) -> Result<Response, Problem> {
     app.lifecycle().takes_work()?;
@@ -135,6 +136,7 @@ pub(crate) async fn get_window(
     State(app): State<AppState>,
     PathId(region): PathId<RegionId>,
     PathId(window_seq): PathId<WindowSeq>,
+    _: NoParams,
 ) -> Result<Answer<ReportBody>, Problem> {
     let _permit = app.admission().enter(&region, Work::Reads).await?;
     let Some(view) = app.store().report(&region, window_seq).await? else {

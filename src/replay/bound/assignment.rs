@@ -13,10 +13,12 @@
 //! again (a penalty that stabilises the columns; du Merle et al. 1999). It starts from the prices of
 //! the round before. In the end nobody stays out.
 //!
-//! Work is counted, not timed, so the bound is the same on every machine; a solve that takes more
-//! than its share ends the rounds, and what it has proven counts like that of any other.
+//! Work is counted, not timed, and solved on one thread, so the bound is the same on every machine;
+//! a solve that is cut because the work is used up ends the rounds, and what it has proven counts
+//! like that of any other.
 
 use kheya_solver::{Budget, CertificateError, Graph, GraphError, Options, Solution, SolveError};
+use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 use super::{
     Bound,
@@ -34,10 +36,12 @@ pub struct BoundOptions {
     pub candidates: usize,
     /// Rounds at most; with 0 every request takes the car that suits it best.
     pub rounds: usize,
-    /// Work of one solve at most, in polls of its budget, each about a microsecond.
+    /// Work of all solves together at most, in polls of their budget, each about a microsecond.
     pub solve_polls: u64,
     /// Share of the relaxation's value below which a gap ends the rounds.
     pub gap: f64,
+    /// Whether car time may have a price; without one the bound of a shortage is lower.
+    pub car_time: bool,
 }
 
 impl Default for BoundOptions {
@@ -45,8 +49,9 @@ impl Default for BoundOptions {
         Self {
             candidates: 40,
             rounds: 24,
-            solve_polls: 30_000_000,
+            solve_polls: 100_000_000,
             gap: 0.001,
+            car_time: true,
         }
     }
 }
@@ -63,6 +68,9 @@ pub enum BoundError {
     /// The proof of the assignment did not hold.
     #[error("the certificate of the bound does not hold: {0}")]
     Certificate(#[from] CertificateError),
+    /// The thread of the solves could not be started.
+    #[error("the thread of the bound could not be started: {0}")]
+    Thread(#[from] ThreadPoolBuildError),
 }
 
 /// What a request without any column costs in the graph, in lost riders: so much that it rather
@@ -78,10 +86,9 @@ const FIRST_STAY_OUT: i64 = 60_000;
 /// about 40 while they are solved; time is that of looking through the pairs near each request,
 /// once a round.
 ///
-/// Call it from outside a rayon pool: in one, where a solve is cut depends on its threads.
-///
 /// # Errors
-/// [`BoundError`], which would be a defect of ours, or costs that no integer holds.
+/// [`BoundError`], which would be a defect of ours, costs that no integer holds, or a machine
+/// without another thread.
 pub fn rider_cost_bound(
     scenario: &Scenario,
     options: &BoundOptions,
@@ -89,8 +96,13 @@ pub fn rider_cost_bound(
 ) -> Result<Bound, BoundError> {
     let (nearest, waits) = availabilities(scenario);
     let lost = lost_cost(&scenario.config).get();
-    let time = CarTime::found(scenario, &waits, lost);
+    let time = if options.car_time {
+        CarTime::found(scenario, &waits, lost)
+    } else {
+        CarTime::free(scenario)
+    };
     let mut pairs = Pairs::new(scenario, &nearest, &time);
+    let solves = Solves::within(options.solve_polls)?;
     let mut proven = Proven::default();
     let mut solution: Option<Solution> = None;
     let mut stay_out = FIRST_STAY_OUT;
@@ -108,7 +120,7 @@ pub fn rider_cost_bound(
             break;
         }
         pairs.hold(missing.rows);
-        solution = Some(pairs.solve(stay_out, solution.as_ref(), options)?);
+        solution = Some(pairs.solve(stay_out, solution.as_ref(), &solves)?);
         stay_out = stay_out.saturating_add(stay_out / 2);
     }
     Ok(Bound::new(scenario, &proven))
@@ -181,7 +193,7 @@ impl<'a> Pairs<'a> {
         &self,
         stay_out: i64,
         before: Option<&Solution>,
-        options: &BoundOptions,
+        solves: &Solves,
     ) -> Result<Solution, BoundError> {
         let own = |trip: usize| std::iter::once((trip as u32, self.lost));
         let (mut offsets, mut columns, mut costs) = (vec![0], Vec::new(), Vec::new());
@@ -201,13 +213,34 @@ impl<'a> Pairs<'a> {
         });
         let unmatched = unmatched.collect();
         let graph = Graph::from_rows(self.columns, unmatched, offsets, columns, costs)?;
-        let solve_options = Options {
-            budget: Some(Budget::polls(options.solve_polls)),
-            warm_start: before.map(|solution| &solution.driver_prices[..]),
-            ..Options::default()
-        };
-        let solution = kheya_solver::solve(&graph, &solve_options)?;
+        let solution = solves.solve(&graph, before.map(|solution| &solution.driver_prices[..]))?;
         solution.verify(&graph)?;
         Ok(solution)
+    }
+}
+
+/// Where the pairs are solved: on one thread, since parts of a graph that are solved side by side
+/// take from one budget in no order.
+struct Solves {
+    thread: ThreadPool,
+    /// What is left of the work, for all of them.
+    budget: Budget,
+}
+
+impl Solves {
+    fn within(polls: u64) -> Result<Self, BoundError> {
+        Ok(Self {
+            thread: ThreadPoolBuilder::new().num_threads(1).build()?,
+            budget: Budget::polls(polls),
+        })
+    }
+
+    fn solve(&self, graph: &Graph, warm_start: Option<&[i64]>) -> Result<Solution, SolveError> {
+        let options = Options {
+            budget: Some(self.budget.clone()),
+            warm_start,
+            ..Options::default()
+        };
+        self.thread.install(|| kheya_solver::solve(graph, &options))
     }
 }

@@ -34,8 +34,8 @@ pub(super) fn lost_cost(config: &RegionValues) -> CostMs {
     CostMs::new(config.max_wait_ms.get() + longest_ms)
 }
 
-/// The availabilities of a scenario, searchable by cost, and the least wait of each trip's rider. Drop-offs of trips that no schedule serves
-/// are left out.
+/// The availabilities of a scenario, searchable by cost, and the least wait of each trip's rider.
+/// Drop-offs of trips that no schedule serves are left out.
 ///
 /// A trip's car is free no earlier than its request + the least wait of any availability + the trip.
 /// The first pass takes that wait for 0, each further one for the least found by the pass before:

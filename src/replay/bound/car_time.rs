@@ -263,6 +263,7 @@ fn occupied_at_most(scenario: &Scenario, trip: &ScenarioTrip) -> i64 {
 
 /// What serving a request costs at least, by how long it waits for its car; 0 of them if time is free.
 pub(super) struct Floor(Vec<i64>);
+
 impl Floor {
     /// After so long a wait, the drive to the pickup left out, which adds its own length at least.
     pub(super) fn of(&self, wait: i64) -> i64 {

@@ -13,7 +13,6 @@
 //!   `to_ms`.
 //! - A request that is not served costs `max_wait_s + max_pickup_eta_s` and takes up its own
 //!   drop-off: a trip that nobody drove leaves no car behind.
-//!
 //! - All trips together take up no more car time than there is: each takes its car from where it is
 //!   sent until the drop-off, and a request may wait longer for that than its car needs. The time
 //!   has a price by the clock, the same for all cars, that is fixed first.

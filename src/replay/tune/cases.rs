@@ -286,9 +286,9 @@ impl TunePlan {
             let (flag, value) = match path {
                 "max_pickup_eta_s" | "idle_weight" => ("--max-pickup-eta", cap_s.to_string()),
                 "age_weight" => ("--age-weight", weight.to_string()),
-                "plan_ahead_ms" => ("--plan-ahead", format!("{plan}ms")),
-                "demand_ahead_ms" => ("--demand-ahead", format!("{demand}ms")),
-                _ => ("--windows", format!("{window}ms")),
+                "plan_ahead_ms" => ("--plan-ahead", plan.in_units()),
+                "demand_ahead_ms" => ("--demand-ahead", demand.in_units()),
+                _ => ("--windows", window.in_units()),
             };
             PlanError::Value {
                 flag,
@@ -303,10 +303,15 @@ impl TunePlan {
         })?;
         match patched.clamped.first() {
             None => Ok(patched.config),
-            Some(clamp) => Err(refused(
-                &clamp.path,
-                format!("outside its limits, the nearest is {}", clamp.used),
-            )),
+            Some(clamp) => {
+                let ms = clamp.used.as_i64().filter(|_| clamp.path.ends_with("_ms"));
+                let nearest = ms.map_or_else(
+                    || clamp.used.to_string(),
+                    |ms| DurationMs::new(ms).in_units(),
+                );
+                let detail = format!("outside its limits, the nearest is {nearest}");
+                Err(refused(&clamp.path, detail))
+            }
         }
     }
 }

@@ -60,10 +60,15 @@ pub fn config_fragment(
             config.demand_ahead_ms,
         ),
     ];
-    // off is the default: both are written where either is or was on
-    if ahead
+    // off is the default: both are written where looking ahead was tried, or is on without it
+    let tried = report
+        .sweep
         .iter()
-        .any(|&(_, chosen, own)| chosen != 0 || own != DurationMs::ZERO)
+        .any(|row| row.setting.plan_ahead_ms != 0 || row.setting.demand_ahead_ms != 0);
+    if tried
+        || ahead
+            .iter()
+            .any(|&(_, chosen, own)| chosen != 0 || own != DurationMs::ZERO)
     {
         for (name, chosen, _) in ahead {
             settings.insert(name.into(), chosen.into());

@@ -1,10 +1,12 @@
 //! The sweep as tables for people.
 
-use crate::replay::wrapped::wrapped;
 use std::fmt::Write as _;
 
 use super::report::{Comparison, HourReport, SweepRow, TuneReport, Verdict};
-use crate::replay::report::{dash, percent, seconds, write_input};
+use crate::replay::{
+    report::{dash, percent, seconds, write_input},
+    wrapped::wrapped,
+};
 
 /// The report as text.
 pub fn human(report: &TuneReport) -> String {
