@@ -8,11 +8,13 @@
 mod chance;
 mod worlds;
 
+use std::path::Path;
+
 use chance::Chance;
 use jiff::tz::TimeZone;
 use kheya::{
-    config::RegionConfig,
-    domain::{DurationMs, Place, RequestId, UnixMs},
+    config::{RegionConfig, ServeConfig},
+    domain::{DurationMs, Place, RegionId, RequestId, UnixMs},
     replay::{
         Behaviour, Policy, TripEndError,
         input::{Demand, Trip},
@@ -328,7 +330,7 @@ fn what_was_tried_of_looking_ahead_is_written_even_where_none_is_recommended() {
             report.recommended.plan_ahead_ms,
             report.recommended.demand_ahead_ms,
         ) = (0, 0);
-        let text = config_fragment(&report, &plan.config, &[], None).unwrap();
+        let text = config_fragment(&report, &plan.config, &[], None, None).unwrap();
         let table: toml::Table = text.parse().unwrap();
         let settings = &table["region_defaults"];
         ["plan_ahead_ms", "demand_ahead_ms"]
@@ -345,4 +347,26 @@ fn what_was_tried_of_looking_ahead_is_written_even_where_none_is_recommended() {
     assert_eq!(fragment(&plans), [Some(0), Some(0)]);
     assert_eq!(fragment(&demands), [Some(0), Some(0)]);
     assert_eq!(fragment(&base), [None, None]);
+}
+
+#[test]
+fn a_recommended_model_is_named_where_a_node_reads_it() {
+    let plan = plan(&[2000], 25, 1);
+    let mut report = tune(&plan, &town(3, 60, 100));
+    let file = Path::new("/srv/kheya/\"learned\"/demand.json");
+    let region = RegionId::new("dhaka").unwrap();
+    let fragment = |report: &TuneReport, region: Option<&RegionId>| {
+        let text = config_fragment(report, &plan.config, &[], region, Some(file)).unwrap();
+        ServeConfig::load(Some((Path::new("tuned.toml"), &text)), [], Vec::new())
+            .unwrap()
+            .demand_models
+    };
+    assert!(fragment(&report, Some(&region)).is_empty());
+    report.recommended.learned_demand = true;
+    assert_eq!(
+        fragment(&report, Some(&region)),
+        [(region.clone(), file.to_owned())].into()
+    );
+    // without a region there is none to name it for
+    assert!(fragment(&report, None).is_empty());
 }

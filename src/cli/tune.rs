@@ -276,7 +276,11 @@ fn write_config(
         .filter_map(|setting| setting.split_once('='))
         .map(|(name, _)| name.to_owned())
         .collect();
-    tune::config_fragment(report, &plan.config, &given, args.region.as_ref())
+    // the node that reads it may stand elsewhere
+    let model = args.demand_model.as_deref();
+    let model = model.map(|file| std::path::absolute(file).unwrap_or_else(|_| file.to_owned()));
+    let region = args.region.as_ref();
+    tune::config_fragment(report, &plan.config, &given, region, model.as_deref())
         .map_err(|e| Failure::broken(&e))
         .and_then(|text| {
             fs::write(file, text)

@@ -1,6 +1,6 @@
 //! The recommended settings as a piece of a configuration file that `kheya serve` takes.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, path::Path};
 
 use serde_json::Map;
 
@@ -12,7 +12,7 @@ use crate::{
 
 /// The settings to put into the configuration of `region`, or of every region that has none of its
 /// own: what was recommended, and of `config`, what the recommendation rests on, the settings
-/// called `given`.
+/// called `given`. Where learned demand is recommended, that of the file `demand_model`.
 ///
 /// # Errors
 /// Those of the TOML writer.
@@ -21,6 +21,7 @@ pub fn config_fragment(
     config: &RegionConfig,
     given: &[String],
     region: Option<&RegionId>,
+    demand_model: Option<&Path>,
 ) -> Result<String, toml::ser::Error> {
     let recommended = &report.recommended;
     let all = config.settings();
@@ -92,6 +93,16 @@ pub fn config_fragment(
     );
     let _ = writeln!(text, "\n[{table}]");
     text.push_str(&toml::to_string(&settings)?);
+    if let Some(file) = demand_model.filter(|_| recommended.learned_demand) {
+        let file = toml::Value::from(file.display().to_string());
+        let _ = match region {
+            Some(region) => writeln!(text, "\n[demand_models]\n{region} = {file}"),
+            None => writeln!(
+                text,
+                "\n# With the demand learned, which is told by region:\n# [demand_models]\n# REGION = {file}"
+            ),
+        };
+    }
     Ok(text)
 }
 
