@@ -11,11 +11,12 @@ use std::{
 };
 
 /// The directories of `src/` that must stay pure.
-const PURE: [&str; 6] = [
+const PURE: [&str; 7] = [
     "domain",
     "supply",
     "eta",
     "candidates",
+    "demand",
     "decision",
     "protocol",
 ];

@@ -191,3 +191,6 @@ fn kind_of_day(slot: WeekSlot) -> usize {
 fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
+
+#[cfg(test)]
+mod tests;

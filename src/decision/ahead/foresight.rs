@@ -21,7 +21,8 @@ pub const MAX_PHANTOMS: usize = 2_000;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Phantom {
-    /// When the request was made that it is taken from.
+    /// When the request is expected, if that lies after the window's instant; else when the past
+    /// request was made that it is taken from.
     pub at_ms: UnixMs,
     /// Where its rider would wait.
     pub pickup: Position,
