@@ -16,6 +16,7 @@ const PURE: [&str; 7] = [
     "supply",
     "eta",
     "candidates",
+    "demand",
     "decision",
     "demand",
     "protocol",

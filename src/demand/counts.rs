@@ -110,3 +110,6 @@ fn model_cell(place: Place) -> CellIndex {
     let point = LatLng::new(place.lat(), place.lng()).unwrap_or_default();
     point.to_cell(MODEL_RESOLUTION)
 }
+
+#[cfg(test)]
+mod tests;

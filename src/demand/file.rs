@@ -1,13 +1,19 @@
 //! A model file: what was seen, as JSON.
+//!
+//! A file is checked while it is read, so a broken one is refused where it breaks, before it takes
+//! more memory than a good one: at most [`MAX_CELLS`] and [`MAX_COUNTS`].
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use h3o::CellIndex;
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{self, MapAccess, SeqAccess, Visitor},
+};
 
 use super::{
     counts::{DemandCounts, MODEL_RESOLUTION, Span},
-    week::{SLOT, SLOTS, WeekClock, WeekSlot},
+    week::{SLOT, SLOTS, WeekClock, WeekSlot, on_calendar},
 };
 use crate::domain::{DurationMs, UnixMs};
 
@@ -15,11 +21,22 @@ use crate::domain::{DurationMs, UnixMs};
 const FORMAT: &str = "kheya-demand";
 const VERSION: u32 = 1;
 
+/// Most cells: 26,000 km², twice the largest built-up area there is. Every window goes over them.
+const MAX_CELLS: usize = 250_000;
+
+/// Most counts of a cell and slot, some 16 bytes each in [`DemandCounts`] and twice that in the model
+/// made of them: 25,000 cells that saw a request in every quarter of the week.
+const MAX_COUNTS: usize = 1 << 24;
+
+/// Longest time a slot can be watched: no clock runs for longer, and sums stay far from the ends of
+/// integers.
+const LONGEST: DurationMs = DurationMs::new(1 << 53);
+
 /// A file that is no model file.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelFileError {
     /// It is not JSON of that shape.
-    #[error("not a demand model: {0}")]
+    #[error("not a demand model: {}", clipped(&.0.to_string()))]
     Shape(#[from] serde_json::Error),
     /// It is something else.
     #[error("{field}: {detail}")]
@@ -45,10 +62,16 @@ struct ModelFile {
     to_ms: UnixMs,
     requests: u64,
     /// How long each slot was watched, Monday first.
+    #[serde(deserialize_with = "read_watched")]
     watched_ms: Vec<DurationMs>,
-    /// By cell: pairs of slot and requests.
-    cells: BTreeMap<String, Vec<(u16, u32)>>,
+    cells: Cells,
 }
+
+/// By cell: pairs of slot and requests.
+struct Cells(BTreeMap<CellIndex, BTreeMap<WeekSlot, u32>>);
+
+/// Pairs of slot and requests, each slot once.
+struct Slots(BTreeMap<WeekSlot, u32>);
 
 impl DemandCounts {
     /// The model file.
@@ -56,11 +79,6 @@ impl DemandCounts {
     /// # Errors
     /// [`serde_json::Error`], which would be a defect of ours.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
-        let cells = self.cells.iter().map(|(cell, slots)| {
-            let slots = slots.iter();
-            let slots = slots.map(|(slot, &count)| (slot.index() as u16, count));
-            (cell.to_string(), slots.collect())
-        });
         serde_json::to_string(&ModelFile {
             format: FORMAT.into(),
             version: VERSION,
@@ -71,7 +89,7 @@ impl DemandCounts {
             to_ms: self.span.to,
             requests: self.requests(),
             watched_ms: self.watched.clone(),
-            cells: cells.collect(),
+            cells: Cells(self.cells.clone()),
         })
     }
 
@@ -82,11 +100,7 @@ impl DemandCounts {
     pub fn from_json(text: &str) -> Result<Self, ModelFileError> {
         let file: ModelFile = serde_json::from_str(text)?;
         let clock = file.check()?;
-        let mut cells = BTreeMap::new();
-        for (name, slots) in file.cells {
-            let slots_of_cell = slots_of(&name, slots)?;
-            cells.insert(cell_of(&name)?, slots_of_cell);
-        }
+        let Cells(cells) = file.cells;
         let counts = Self {
             clock,
             span: Span {
@@ -114,7 +128,8 @@ impl ModelFile {
         if self.format != FORMAT || self.version != VERSION {
             let detail = format!(
                 "{:?} version {}: this reads {FORMAT:?} version {VERSION}",
-                self.format, self.version
+                clipped(&self.format),
+                self.version
             );
             return Err(field("format", detail));
         }
@@ -128,44 +143,152 @@ impl ModelFile {
                 format!("{}: it is {SLOT} here", self.slot_ms),
             ));
         }
+        for (name, at) in [("from_ms", self.from_ms), ("to_ms", self.to_ms)] {
+            if !on_calendar(at) {
+                return Err(field(name, format!("{at} is no time")));
+            }
+        }
         if self.from_ms > self.to_ms {
             return Err(field("to_ms", "lies before from_ms".into()));
         }
-        if self.watched_ms.len() != SLOTS {
-            let detail = format!("{} slots, a week has {SLOTS}", self.watched_ms.len());
-            return Err(field("watched_ms", detail));
-        }
-        // no clock runs for longer: sums of times stay far from the ends of integers
-        let longest = DurationMs::new(1 << 53);
-        let absurd = |watched: &DurationMs| *watched < DurationMs::ZERO || *watched > longest;
-        if let Some(slot) = self.watched_ms.iter().position(absurd) {
-            return Err(field(&format!("watched_ms[{slot}]"), "is no time".into()));
-        }
-        let unknown = || field("tz", format!("there is no time zone {:?}", self.tz));
+        let unknown = || {
+            let detail = format!("there is no time zone {:?}", clipped(&self.tz));
+            field("tz", detail)
+        };
         WeekClock::of(&self.tz).ok_or_else(unknown)
     }
 }
 
-fn cell_of(name: &str) -> Result<CellIndex, ModelFileError> {
-    let cell = name.parse::<CellIndex>().ok();
-    let cell = cell.filter(|cell| cell.resolution() == MODEL_RESOLUTION);
-    cell.ok_or_else(|| {
-        let detail = format!("not an H3 cell of resolution {MODEL_RESOLUTION}");
-        field(&format!("cells.{name}"), detail)
-    })
+impl Serialize for Cells {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let cells = self.0.iter().map(|(cell, slots)| {
+            let pairs = slots
+                .iter()
+                .map(|(slot, &count)| (slot.index() as u16, count));
+            (cell.to_string(), pairs.collect::<Vec<_>>())
+        });
+        serializer.collect_map(cells)
+    }
 }
 
-fn slots_of(name: &str, slots: Vec<(u16, u32)>) -> Result<BTreeMap<WeekSlot, u32>, ModelFileError> {
-    let mut read = BTreeMap::new();
-    for (number, count) in slots {
-        let refused =
-            |detail: &str| field(&format!("cells.{name}"), format!("slot {number} {detail}"));
-        let slot = WeekSlot::new(number).ok_or_else(|| refused("is not in a week"))?;
-        if read.insert(slot, count).is_some() {
-            return Err(refused("stands there twice"));
-        }
+impl<'de> Deserialize<'de> for Cells {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(CellsVisitor)
     }
-    Ok(read)
+}
+
+struct CellsVisitor;
+
+impl<'de> Visitor<'de> for CellsVisitor {
+    type Value = Cells;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("cells: an object of H3 cells")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Cells, M::Error> {
+        let mut cells = BTreeMap::new();
+        let mut counts = 0;
+        while let Some(name) = map.next_key::<String>()? {
+            let refused = |detail: &dyn fmt::Display| {
+                de::Error::custom(format_args!("cells.{}: {detail}", clipped(&name)))
+            };
+            let cell = name.parse::<CellIndex>().ok();
+            let cell = cell.filter(|cell| cell.resolution() == MODEL_RESOLUTION);
+            let cell = cell.ok_or_else(|| {
+                refused(&format_args!(
+                    "not an H3 cell of resolution {MODEL_RESOLUTION}"
+                ))
+            })?;
+            let Slots(slots) = map.next_value().map_err(|error| refused(&error))?;
+            counts += slots.len();
+            if cells.insert(cell, slots).is_some() {
+                return Err(refused(&"stands there twice"));
+            }
+            if cells.len() > MAX_CELLS || counts > MAX_COUNTS {
+                let detail = format!("over {MAX_CELLS} cells or {MAX_COUNTS} counts");
+                return Err(refused(&detail));
+            }
+        }
+        Ok(Cells(cells))
+    }
+}
+
+impl<'de> Deserialize<'de> for Slots {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(SlotsVisitor)
+    }
+}
+
+struct SlotsVisitor;
+
+impl<'de> Visitor<'de> for SlotsVisitor {
+    type Value = Slots;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("pairs of slot and requests")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut pairs: A) -> Result<Slots, A::Error> {
+        let mut slots = BTreeMap::new();
+        while let Some((number, count)) = pairs.next_element::<(u16, u32)>()? {
+            let refused = |detail: &str| de::Error::custom(format_args!("slot {number} {detail}"));
+            let slot = WeekSlot::new(number).ok_or_else(|| refused("is not in a week"))?;
+            if slots.insert(slot, count).is_some() {
+                return Err(refused("stands there twice"));
+            }
+        }
+        Ok(Slots(slots))
+    }
+}
+
+fn read_watched<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<DurationMs>, D::Error> {
+    deserializer.deserialize_seq(WatchedVisitor)
+}
+
+struct WatchedVisitor;
+
+impl<'de> Visitor<'de> for WatchedVisitor {
+    type Value = Vec<DurationMs>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "watched_ms: {SLOTS} times")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut times: A) -> Result<Self::Value, A::Error> {
+        let mut watched = Vec::with_capacity(SLOTS);
+        while let Some(time) = times.next_element::<DurationMs>()? {
+            let slot = watched.len();
+            if slot == SLOTS {
+                return Err(de::Error::invalid_length(slot + 1, &self));
+            }
+            if !(DurationMs::ZERO..=LONGEST).contains(&time) {
+                return Err(de::Error::custom(format_args!(
+                    "watched_ms[{slot}]: is no time"
+                )));
+            }
+            watched.push(time);
+        }
+        if watched.len() < SLOTS {
+            return Err(de::Error::invalid_length(watched.len(), &self));
+        }
+        Ok(watched)
+    }
+}
+
+/// Start and end of a text that may be long, since it is not ours.
+fn clipped(text: &str) -> String {
+    const START: usize = 160;
+    const END: usize = 60;
+    let start: String = text.chars().take(START).collect();
+    if text.len() <= START + END {
+        return text.into();
+    }
+    let end = text.char_indices().rev().nth(END - 1);
+    let end = end.map_or("", |(at, _)| {
+        text.get(at.max(start.len())..).unwrap_or_default()
+    });
+    format!("{start}…{end}")
 }
 
 fn field(field: &str, detail: String) -> ModelFileError {
@@ -174,3 +297,6 @@ fn field(field: &str, detail: String) -> ModelFileError {
         detail,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -155,8 +155,8 @@ impl DemandSource for DemandModel {
             return expected;
         }
         let first = now.get().div_euclid(horizon.get());
-        for stretch in first..=first + 1 {
-            let from = UnixMs::new(stretch * horizon.get());
+        for stretch in [first, first.saturating_add(1)] {
+            let from = UnixMs::new(stretch.saturating_mul(horizon.get()));
             let to = from + horizon;
             let stretch = Stretch {
                 cells: &self.cells,
@@ -193,3 +193,6 @@ fn kind_of_day(slot: WeekSlot) -> usize {
 fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
+
+#[cfg(test)]
+mod tests;

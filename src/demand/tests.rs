@@ -1,7 +1,7 @@
 use h3o::{CellIndex, LatLng};
 use proptest::prelude::*;
 
-use super::{DemandCounts, DemandModel, SLOTS, Span, WeekClock};
+use super::{DemandCounts, DemandModel, Span, WeekClock};
 use crate::{
     decision::{DemandSource as _, MAX_PHANTOMS, Phantom},
     domain::{DurationMs, Place, UnixMs},
@@ -53,77 +53,6 @@ fn mean(model: &DemandModel, from: i64, horizon: DurationMs) -> f64 {
     let instants = (0..400).map(|n| at(from + n * 1_777));
     let all: usize = instants.map(|now| model.expected(now, horizon).len()).sum();
     all as f64 / 400.0
-}
-
-#[test]
-fn every_request_is_counted_once_and_the_time_is_what_was_watched() {
-    let counts = steady(2, 90_000, &[place(0.0), place(3.0)]);
-    assert_eq!(counts.requests(), 2 * 960);
-    assert_eq!(counts.cells(), 2);
-    assert_eq!(counts.watched().get(), 2 * DAY_MS);
-    assert!((counts.week_share() - 2.0 / 7.0).abs() < 1e-9);
-}
-
-#[test]
-fn a_gap_in_the_recording_is_not_a_time_without_riders() {
-    let day = |day: i64| (0..96).map(move |n| (day * DAY_MS + n * 15 * MINUTE_MS, place(0.0)));
-    let with_gap = counts(5, day(0).chain(day(4)).collect());
-    assert_eq!(with_gap.watched().get(), 2 * DAY_MS - 15 * MINUTE_MS);
-    let quiet_night = counts(1, vec![(0, place(0.0)), (5 * HOUR_MS, place(0.0))]);
-    assert_eq!(quiet_night.watched().get(), 5 * HOUR_MS);
-}
-
-#[test]
-fn a_model_file_says_the_same_again() {
-    let counts = steady(3, 37_000, &[place(0.0), place(1.0), place(7.0)]);
-    let text = counts.to_json().unwrap();
-    assert_eq!(DemandCounts::from_json(&text).unwrap(), counts);
-}
-
-#[test]
-fn a_file_that_is_no_model_is_refused_with_the_place() {
-    let good: serde_json::Value =
-        serde_json::from_str(&steady(1, HOUR_MS, &[place(0.0)]).to_json().unwrap()).unwrap();
-    let cell_name = good["cells"].as_object().unwrap().keys().next().unwrap();
-    let with = |field: &str, value: serde_json::Value| {
-        let mut file = good.clone();
-        file[field] = value;
-        DemandCounts::from_json(&file.to_string())
-            .unwrap_err()
-            .to_string()
-    };
-    use serde_json::json;
-    let cells = |name: &str, slots: serde_json::Value| with("cells", json!({name: slots}));
-    let mut short = vec![0; SLOTS - 1];
-    let refusals = [
-        (with("format", json!("x")), "format"),
-        (with("version", json!(2)), "version 2"),
-        (with("resolution", json!(8)), "resolution: 8"),
-        (with("slot_ms", json!(1)), "slot_ms"),
-        (with("tz", json!("Mars/Base")), "Mars/Base"),
-        (with("to_ms", json!(0)), "to_ms"),
-        (with("requests", json!(7)), "requests: 7"),
-        (with("more", json!(7)), "more"),
-        (with("watched_ms", json!(short)), "671 slots"),
-        (cells("zz", json!([[0, 24]])), "cells.zz"),
-        (cells("8828308281fffff", json!([[0, 24]])), "not an H3 cell"),
-        (cells(cell_name, json!([[672, 24]])), "slot 672"),
-        (cells(cell_name, json!([[1, 12], [1, 12]])), "twice"),
-        (cells(cell_name, json!([[1, -1]])), "-1"),
-        (
-            cells(cell_name, json!([[1, 5_000_000_000_i64]])),
-            "5000000000",
-        ),
-    ];
-    for (refusal, named) in refusals {
-        assert!(refusal.contains(named), "{named:?} is not in {refusal:?}");
-    }
-    short.push(-1);
-    assert!(with("watched_ms", json!(short)).contains("watched_ms[671]"));
-    let text = good.to_string();
-    for end in (0..text.len()).step_by(97) {
-        assert!(DemandCounts::from_json(&text[..end]).is_err());
-    }
 }
 
 #[test]
@@ -185,7 +114,7 @@ fn nobody_is_expected_where_nobody_ever_asked_or_nothing_is_looked_at() {
     assert!(model.expected(at(5), DurationMs::ZERO).is_empty());
     assert!(!model.expected(at(5), minutes(10)).is_empty());
     // before 1970, and beyond the calendar
-    for now in [-5, i64::MIN / 4, i64::MAX / 4] {
+    for now in [-5, i64::MIN, i64::MAX] {
         assert!(model.expected(UnixMs::new(now), minutes(10)).len() < 100);
     }
 }

@@ -84,6 +84,11 @@ impl WeekClock {
     }
 }
 
+/// Whether an instant has a date.
+pub(super) fn on_calendar(at: UnixMs) -> bool {
+    Timestamp::from_millisecond(at.get()).is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

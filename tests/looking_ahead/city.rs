@@ -38,6 +38,11 @@ impl Service {
         Self::start(1, None, &[])
     }
 
+    /// One node with the embedded store and a configuration file.
+    pub(crate) fn on_memory_by(config: &str) -> Self {
+        Self::start(1, None, &[("KHEYA_CONFIG", config)])
+    }
+
     /// One node on a Redis server.
     pub(crate) fn on_redis() -> Self {
         Self::start(1, Some(RedisServer::start()), &[])

@@ -24,7 +24,8 @@ use crate::{
     },
 };
 
-/// A random window that looks ahead, with phantoms and requests that have been planned before.
+/// A random window that looks ahead, with phantoms of past requests and of expected ones, and with
+/// requests that have been planned before.
 #[derive(Debug, Clone)]
 struct Ahead {
     parts: WindowParts,
@@ -49,7 +50,7 @@ impl Ahead {
 }
 
 fn ahead() -> impl Strategy<Value = Ahead> {
-    let phantoms = prop::collection::vec((places(), 0..60_000_i64), 0..40);
+    let phantoms = prop::collection::vec((places(), -60_000..60_000_i64), 0..40);
     let times = (0..90_000_i64, 0..90_000_i64, 1_000..60_000_i64);
     (searched(12, 30), phantoms, times, any::<u64>()).prop_map(
         |(mut parts, phantoms, (plan, demand, longest), seed)| {
@@ -70,7 +71,7 @@ fn ahead() -> impl Strategy<Value = Ahead> {
                 }
             }
             let phantom = |(place, ago): (_, i64)| Phantom {
-                learned: false,
+                learned: ago < 0,
                 at_ms: NOW - DurationMs::new(ago),
                 pickup: Position::new(place),
             };

@@ -1,5 +1,5 @@
 //! Looking ahead: only waiting requests and free cars ever make a pair, waiting for what comes is
-//! bounded, and where it is off nothing has changed.
+//! bounded, and where it is off nothing has changed. What is expected may be learned.
 
 #![expect(
     clippy::unwrap_used,
@@ -24,6 +24,8 @@ mod worlds;
 mod city;
 mod decided;
 mod handover;
+mod learned;
+mod learned_live;
 mod live;
 mod replayed;
 mod unchanged;

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// A street of 4 km with more riders than its cars can drive at once.
-fn street(seed: u64, more: &serde_json::Value) -> Scenario {
+pub(crate) fn street(seed: u64, more: &serde_json::Value) -> Scenario {
     let mut chance = Chance::new(seed);
     let metres = |chance: &mut Chance| chance.below(4_000) as f64;
     let trips = (0..160)
@@ -35,7 +35,7 @@ fn street(seed: u64, more: &serde_json::Value) -> Scenario {
     world(road_config(more), trips, &cars)
 }
 
-fn replayed(scenario: &Scenario) -> Run {
+pub(crate) fn replayed(scenario: &Scenario) -> Run {
     run(scenario, Policy::Batch, &|_| ()).unwrap()
 }
 
