@@ -18,7 +18,6 @@ const PURE: [&str; 7] = [
     "candidates",
     "demand",
     "decision",
-    "demand",
     "protocol",
 ];
 
