@@ -104,11 +104,6 @@ fn a_model_that_cannot_be_read_is_refused_before_the_work() {
             let call = [command, RUSH, "--drivers", "50", "--demand-model", file];
             run(call).refused(&["--demand-model", file, reason]);
         }
-        let name = file.replace('\\', "/");
-        let config = format!("[demand_models]\ndhaka = {name:?}\n");
-        let config = desk.file("kheya.toml", config);
-        let call = ["serve", "--listen", "127.0.0.1:0", "--config", &config];
-        run(call).refused(&["demand_models.dhaka", file, reason]);
     }
 }
 

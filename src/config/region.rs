@@ -70,7 +70,8 @@ pub struct RegionValues {
     pub max_attempts: u32,
     /// Intake refused, claims served.
     pub paused: bool,
-    /// Unmatched cost of a phantom request.
+    /// Unmatched cost of a phantom that a past request stands for; a learned one costs what a rider
+    /// does.
     pub phantom_unmatched_s: f64,
     /// Longest time, since a window first planned it, that a request is planned; then only free
     /// drivers are its candidates. Not written where it is the default, so that recordings of

@@ -24,8 +24,8 @@ const TRUST_IN_PLACES: f64 = 200.0;
 /// A slot seen once or never says little, so each borrows from coarser ones: any time; this time of
 /// day; this time of day on weekdays, or on weekends; this time of the week. At each step the number
 /// of riders is a Gamma-Poisson estimate and their places are a Dirichlet-multinomial one, whose
-/// prior is the step before (a hierarchical Bayes estimate as in Carlin & Louis, *Bayesian Methods
-/// for Data Analysis*, ch. 5).
+/// prior is the step before (conjugate shrinkage, as in Gelman et al., *Bayesian Data Analysis*,
+/// ch. 2 and 5).
 #[derive(Debug, Clone, PartialEq)]
 pub struct DemandModel {
     clock: WeekClock,
