@@ -2,7 +2,7 @@
 //! end within a minute, and 2,000 phantoms, in a city of about Manhattan's size and density.
 //!
 //! `cargo bench --bench look_ahead`: the whole decision, candidates and proof included, alone and
-//! looking ahead. Machines differ and are noisy: compare runs of one machine.
+//! looking ahead, to requests like those of late and to learned ones. Machines differ and are noisy: compare runs of one machine.
 
 use std::{
     sync::Arc,
@@ -39,8 +39,15 @@ fn main() -> Result<(), Failed> {
     if std::env::args().any(|arg| arg == "--test") {
         return Ok(());
     }
-    let mut random = ChaCha8Rng::seed_from_u64(1);
-    let snapshot = snapshot(&mut random)?;
+    for (name, learned) in [("demand of late", false), ("learned demand", true)] {
+        println!("{name}");
+        time(&snapshot(&mut ChaCha8Rng::seed_from_u64(1), learned)?)?;
+    }
+    Ok(())
+}
+
+/// Decides a window again and again, alone and looking ahead.
+fn time(snapshot: &WindowSnapshot) -> Result<(), Failed> {
     let eta = StraightLine::of(snapshot.config());
     let options = Options::default();
     let mut alone = Vec::new();
@@ -48,11 +55,11 @@ fn main() -> Result<(), Failed> {
     let mut phases = [Duration::ZERO; 5];
     for _ in 0..RUNS {
         let started = Instant::now();
-        decide_alone(&snapshot, &eta, &options, |_| ())?;
+        decide_alone(snapshot, &eta, &options, |_| ())?;
         alone.push(started.elapsed());
         let started = Instant::now();
         let mut last = started;
-        let batch = decide_batch(&snapshot, &eta, &options, |phase| {
+        let batch = decide_batch(snapshot, &eta, &options, |phase| {
             let now = Instant::now();
             phases[place(phase)] += now - last;
             last = now;
@@ -109,7 +116,7 @@ fn somewhere(random: &mut ChaCha8Rng) -> Result<Place, Failed> {
     Ok(Place::new(40.70 + 0.144 * unit(), -74.0 + 0.047 * unit())?)
 }
 
-fn snapshot(random: &mut ChaCha8Rng) -> Result<WindowSnapshot, Failed> {
+fn snapshot(random: &mut ChaCha8Rng, learned: bool) -> Result<WindowSnapshot, Failed> {
     let mut patch = serde_json::Map::new();
     patch.insert("plan_ahead_ms".into(), 60_000.into());
     patch.insert("demand_ahead_ms".into(), 60_000.into());
@@ -146,9 +153,10 @@ fn snapshot(random: &mut ChaCha8Rng) -> Result<WindowSnapshot, Failed> {
     }
     let mut phantoms = Vec::new();
     for n in 0..PHANTOMS {
+        let age = DurationMs::new(n as i64 * 30 + 1);
         phantoms.push(Phantom {
-            learned: false,
-            at_ms: NOW - DurationMs::new(n as i64 * 30),
+            learned,
+            at_ms: if learned { NOW + age } else { NOW - age },
             pickup: Position::new(somewhere(random)?),
         });
     }

@@ -181,7 +181,10 @@ fn choose(
     let refuse = |value: &str, detail: &str| InputError::Option {
         option: "--region",
         value: value.into(),
-        detail: format!("{detail}; the record knows {}", names.join(", ")),
+        detail: match &names[..] {
+            [] => format!("{detail}; the record has no requests"),
+            names => format!("{detail}; the record knows {}", names.join(", ")),
+        },
     };
     match asked {
         Some(asked) => {
