@@ -8,7 +8,10 @@ use std::{
 
 use kheya::{
     config::{ServeConfig, TlsFiles},
+    domain::{RegionId, RequestId},
     http::{Phase, Server},
+    protocol::CancelRequest,
+    store::Store,
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -241,6 +244,41 @@ async fn a_shutdown_goes_in_order() {
         "{all}"
     );
     assert!(TcpStream::connect(address).await.is_err());
+}
+
+// on one thread, so that the stream wakes to both at once
+#[tokio::test]
+async fn a_stream_tells_what_happens_as_it_is_ended() {
+    for _ in 0..20 {
+        let running = start(ServeConfig::default()).await;
+        let (service, address) = (&running.service, running.address);
+        let body = json!({"requests": [request("a")]}).to_string();
+        let requests = "/v1/regions/dhaka/requests";
+        assert_eq!(call(address, "POST", requests, &body).await.0, 202);
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let follow = text(
+            "GET",
+            "/v1/regions/dhaka/events/stream?after=latest",
+            "",
+            true,
+        );
+        stream.write_all(follow.as_bytes()).await.unwrap();
+        // its head has come: it waits for what comes next
+        let mut all = vec![0; 4096];
+        let read = stream.read(&mut all).await.unwrap();
+        all.truncate(read);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+
+        let region = RegionId::new("dhaka").unwrap();
+        let request_id = RequestId::new("a").unwrap();
+        let cancel = CancelRequest { request_id };
+        let store: &dyn Store = &*service.store;
+        store.cancel(&region, cancel).await.unwrap().unwrap();
+        service.app.lifecycle().advance(Phase::Draining);
+        stream.read_to_end(&mut all).await.unwrap();
+        let all = String::from_utf8(all).unwrap();
+        assert!(all.contains("event: cancelled"), "{all}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

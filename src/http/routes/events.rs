@@ -22,6 +22,7 @@ use crate::{
     http::{
         admission::Work,
         fields::integer,
+        lifecycle::Phase,
         model::events::{EventBody, EventsPage, type_name},
         paths::{Params, PathId},
         problem::{Code, Problem},
@@ -167,6 +168,8 @@ impl Follower {
             if self.ended || !self.may_go_on() {
                 return None;
             }
+            // known before the reading: what happened before it is in what is read last
+            let last = self.app.lifecycle().phase() >= Phase::Draining;
             self.signal.mark_unchanged();
             match read(
                 &self.app,
@@ -185,13 +188,17 @@ impl Follower {
                             .data(problem.to_json()),
                     );
                 }
+                Err(_) if last => return None,
                 // the store cannot be reached: the client keeps its place, and looks again later
                 Err(_) => tokio::time::sleep(Duration::from_secs(1)).await,
             }
             if self.ready.is_empty() {
+                if last {
+                    return None;
+                }
                 tokio::select! {
                     changed = self.signal.changed() => self.ended = changed.is_err(),
-                    () = self.app.lifecycle().draining() => self.ended = true,
+                    () = self.app.lifecycle().draining() => {}
                     () = tokio::time::sleep(RECHECK) => {}
                 }
             }
