@@ -78,6 +78,17 @@ fn learning_needs_no_fleet_and_says_what_it_learned() {
     let human = run(["replay", RUSH, "--learn", directory]).done().stdout;
     assert!(human.contains("learned from 4400 requests"), "{human}");
 
+    // what only a replay can give is not silently left out
+    let page = desk.path("page.html");
+    let page = page.to_str().unwrap();
+    for (flag, more) in [
+        ("--report", &["--report", page][..]),
+        ("--out", &["--out", directory]),
+        ("--bound", &["--bound"]),
+    ] {
+        let call = ["replay", RUSH, "--learn", directory];
+        run([&call[..], more].concat()).refused(&[flag, "--drivers"]);
+    }
     // with a fleet it replays, too
     let both = ["replay", RUSH, "--learn", directory, "--drivers", "500"];
     assert!(run(both).done().stdout.contains("rider cost"));
@@ -159,6 +170,9 @@ fn a_model_that_knew_the_answer_is_said_to() {
         told.contains("from the very time that is replayed"),
         "{told}"
     );
+    let off = ["--demand-ahead", "0s"];
+    let tuned = run([&["tune"], &own[..], &swept, &off].concat()).done();
+    assert!(!tuned.stdout.contains("learned"), "{}", tuned.stdout);
 }
 
 #[test]

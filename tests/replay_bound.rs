@@ -60,6 +60,19 @@ fn corners() -> impl Strategy<Value = Place> {
     corner.prop_map(|(north, east)| Place::new(23.75 + north, 90.39 + east).unwrap())
 }
 
+/// Trips of riders who ask at so many milliseconds for a way from one place to another.
+fn numbered(trips: Vec<(i64, Place, Place, Option<f64>)>) -> Vec<Trip> {
+    let trips = trips.into_iter().enumerate();
+    let trips = trips.map(|(i, (ms, pickup, dropoff, trip_s))| Trip {
+        request_id: request_id(i),
+        requested_at: at(ms),
+        pickup,
+        dropoff,
+        trip_s,
+    });
+    trips.collect()
+}
+
 /// Worlds of few riders and cars, in which many are lost.
 fn worlds(riders: usize, cars: usize) -> impl Strategy<Value = Scenario> {
     let trip = (
@@ -83,14 +96,6 @@ fn worlds(riders: usize, cars: usize) -> impl Strategy<Value = Scenario> {
     let trips = prop::collection::vec(trip, 1..=riders);
     let drivers = prop::collection::vec(driver, 0..=cars);
     (trips, drivers, settings, ahead).prop_map(|(trips, drivers, settings, ahead)| {
-        let trips = trips.into_iter().enumerate();
-        let trips = trips.map(|(i, (ms, pickup, dropoff, trip_s))| Trip {
-            request_id: request_id(i),
-            requested_at: at(ms),
-            pickup,
-            dropoff,
-            trip_s,
-        });
         let fleet: Vec<FleetDriver> = drivers
             .into_iter()
             .enumerate()
@@ -108,11 +113,8 @@ fn worlds(riders: usize, cars: usize) -> impl Strategy<Value = Scenario> {
             "search_radii_km": radii, "max_pickup_eta_s": longest_s,
             "plan_ahead_ms": plan * 1000, "demand_ahead_ms": demand * 1000,
         });
-        world(
-            config(&road_config(&json!({})), &patch),
-            trips.collect(),
-            &fleet,
-        )
+        let config = config(&road_config(&json!({})), &patch);
+        world(config, numbered(trips), &fleet)
     })
 }
 
@@ -213,22 +215,15 @@ proptest! {
 /// Worlds of a car or two that every rider wants at once, for trips of many minutes: what keeps
 /// riders waiting is car time.
 fn short_worlds() -> impl Strategy<Value = Scenario> {
-    let trip = (0..120_000_i64, corners(), corners(), 300.0..900.0_f64);
+    let trip_s = (300.0..900.0_f64).prop_map(Some);
+    let trip = (0..120_000_i64, corners(), corners(), trip_s);
     let trips = prop::collection::vec(trip, 4..=5);
     let places = prop::collection::vec(corners(), 1..=2);
     let max_wait_ms = 600_000..2_400_000_i64;
     (trips, places, max_wait_ms).prop_map(|(trips, places, max_wait_ms)| {
-        let trips = trips.into_iter().enumerate();
-        let trips = trips.map(|(i, (ms, pickup, dropoff, trip_s))| Trip {
-            request_id: request_id(i),
-            requested_at: at(ms),
-            pickup,
-            dropoff,
-            trip_s: Some(trip_s),
-        });
         let patch = json!({"speed_kmh": 150, "max_wait_ms": max_wait_ms});
         let config = config(&road_config(&json!({})), &patch);
-        world(config, trips.collect(), &parked(&places))
+        world(config, numbered(trips), &parked(&places))
     })
 }
 

@@ -53,9 +53,7 @@ pub fn unmatched_cost(config: &RegionValues, request: &RequestSnapshot, age: Dur
 /// What leaving a phantom without a car costs: `phantom_unmatched_s`, or for a learned one as much as
 /// for a rider who has just asked.
 ///
-/// Measured on days held apart from learning, learned phantoms at `phantom_unmatched_s` are worth
-/// half of what they are worth at the full cost; those of late, which are less sure, gain nothing by
-/// it.
+/// What the weight is worth to either kind is measured in docs/PERFORMANCE.md.
 pub fn phantom_unmatched_cost(config: &RegionValues, phantom: &Phantom) -> CostMs {
     CostMs::from_seconds(if phantom.learned {
         config.max_pickup_eta_s + config.redispatch_s

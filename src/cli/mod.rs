@@ -104,8 +104,8 @@ pub fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Checks that files can be put into the directory that `flag` names, which may still have to be made: said
-/// before the long work rather than after it.
+/// Checks that files can be put into the directory that `flag` names, which may still have to be
+/// made: said before the long work rather than after it.
 fn check_out(flag: &str, out: &Path) -> Result<(), Failure> {
     let refused = |detail: &dyn std::fmt::Display| {
         Failure::Input(format!("{flag} {}: {detail}", out.display()))

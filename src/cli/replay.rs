@@ -184,6 +184,9 @@ pub(super) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
         .transpose();
     let recorded_fleet = recorded_fleet.map_err(|e| Failure::input(&e))?;
     let fleet_given = args.fleet.drivers.is_some() || recorded_fleet.is_some();
+    if args.learn.is_some() && !fleet_given {
+        refuse_what_replays(args)?;
+    }
     let region = args.region.as_ref();
     let Input {
         demand,
@@ -234,6 +237,21 @@ pub(super) fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     match args.format {
         Format::Human => print(&replay::human(&report)),
         Format::Json => print(&(report.json().map_err(|e| Failure::broken(&e))? + "\n")),
+    }
+}
+
+/// What asks for a replay, where `--learn` stands without a fleet.
+fn refuse_what_replays(args: &ReplayArgs) -> Result<(), Failure> {
+    let asked = [
+        ("--out", args.out.is_some()),
+        ("--report", args.report.is_some()),
+        ("--bound", args.bound),
+    ];
+    match asked.into_iter().find(|(_, asked)| *asked) {
+        None => Ok(()),
+        Some((flag, _)) => Err(Failure::Input(format!(
+            "{flag}: --learn replays only where a fleet is named, by --drivers N or --drivers-file CSV"
+        ))),
     }
 }
 

@@ -4,7 +4,7 @@ use h3o::CellIndex;
 
 use super::{
     counts::{DemandCounts, Span},
-    spread::{Stretch, spread},
+    spread::{Due, Stretch, spread},
     week::{SLOTS, SLOTS_A_DAY, WeekClock, WeekSlot},
 };
 use crate::{
@@ -150,10 +150,11 @@ impl DemandSource for DemandModel {
     /// Time is cut into stretches of `horizon`, each with its requests once for all. So from one
     /// window to the next they slide, as real ones do: what was planned for them stays planned.
     fn expected(&self, now: UnixMs, horizon: DurationMs) -> Vec<Phantom> {
-        let mut expected = Vec::new();
         if horizon <= DurationMs::ZERO {
-            return expected;
+            return Vec::new();
         }
+        let until = now + horizon;
+        let mut due = Vec::new();
         let first = now.get().div_euclid(horizon.get());
         for stretch in [first, first.saturating_add(1)] {
             let from = UnixMs::new(stretch.saturating_mul(horizon.get()));
@@ -165,13 +166,13 @@ impl DemandSource for DemandModel {
                 to,
             };
             let draw = Draw::new(0, "expected demand").number(from.get().unsigned_abs());
-            expected.extend(spread(stretch, draw));
+            let spread = spread(stretch, draw).into_iter();
+            due.extend(spread.filter(|due| due.at > now && due.at <= until));
         }
-        let until = now + horizon;
-        expected.retain(|phantom| phantom.at_ms > now && phantom.at_ms <= until);
-        expected.sort_by(Phantom::order);
-        expected.truncate(MAX_PHANTOMS);
-        expected
+        // of those of one instant the first in the order of cells
+        due.sort_by_key(|due| due.at);
+        due.truncate(MAX_PHANTOMS);
+        due.into_iter().filter_map(Due::phantom).collect()
     }
 }
 

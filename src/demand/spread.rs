@@ -9,7 +9,7 @@
 use h3o::{CellIndex, LatLng, Resolution};
 
 use crate::{
-    decision::{MAX_PHANTOMS, Phantom},
+    decision::Phantom,
     domain::{Draw, DurationMs, Place, UnixMs},
     supply::Position,
 };
@@ -17,8 +17,9 @@ use crate::{
 /// A request's place within its cell: the middle of one of its 49 parts at this resolution.
 const PLACE_RESOLUTION: Resolution = Resolution::Eleven;
 
-/// Most requests of a stretch: a window takes as many, of two.
-const MOST: usize = MAX_PHANTOMS;
+/// Most requests of a stretch, so that no file makes a window late. What a window takes of them is
+/// far less: the next ones.
+const MOST: usize = 20_000;
 
 /// Fraction of the golden ratio.
 const GOLDEN: f64 = 0.618_033_988_749_894_8;
@@ -39,31 +40,50 @@ pub(super) struct Stretch<'a> {
     pub(super) to: UnixMs,
 }
 
-/// As many requests as are expected, to within one, in no order; which ones depends on the draw. Of
-/// more than [`MOST`] every so many-th.
-pub(super) fn spread(stretch: Stretch<'_>, draw: Draw) -> Vec<Phantom> {
+/// A request that is expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Due {
+    /// When it will be made.
+    pub(super) at: UnixMs,
+    cell: CellIndex,
+    /// Which part of the cell it comes from.
+    part: Draw,
+}
+
+impl Due {
+    /// What a window sees of it.
+    pub(super) fn phantom(self) -> Option<Phantom> {
+        Some(Phantom {
+            at_ms: self.at,
+            pickup: Position::new(place_in(self.cell, self.part)?),
+            learned: true,
+        })
+    }
+}
+
+/// As many requests as are expected, to within one, in the order of their cells; which ones depends
+/// on the draw. Of more than [`MOST`] every so many-th.
+pub(super) fn spread(stretch: Stretch<'_>, draw: Draw) -> Vec<Due> {
     let ahead_s = (stretch.to - stretch.from).as_seconds();
-    let mut phantoms = Vec::new();
-    let mut next = draw.unit_f64();
+    let mut due = Vec::new();
     let mut instant = draw.number(1).unit_f64();
     let total: f64 = stretch.by_cell.iter().sum();
     let step = (total / MOST as f64).max(1.0);
-    next *= step;
+    let mut next = step * draw.unit_f64();
     let mut sum = 0.0;
     for (&cell, &here) in stretch.cells.iter().zip(stretch.by_cell) {
         sum += here;
         while next < sum {
             next += step;
             instant = (instant + GOLDEN).fract();
-            let part = draw.number(phantoms.len() as u64 + 2);
-            phantoms.extend(place_in(cell, part).map(|place| Phantom {
-                at_ms: stretch.from + DurationMs::from_seconds(ahead_s * instant),
-                pickup: Position::new(place),
-                learned: true,
-            }));
+            due.push(Due {
+                at: stretch.from + DurationMs::from_seconds(ahead_s * instant),
+                cell,
+                part: draw.number(due.len() as u64 + 2),
+            });
         }
     }
-    phantoms
+    due
 }
 
 /// A place in a cell.

@@ -124,6 +124,10 @@ fn more_riders_than_a_window_takes_are_the_next_ones() {
     let model = DemandModel::new(&steady(1, 100, &[place(0.0), place(1.0), place(2.0)]));
     let expected = model.expected(at(12 * HOUR_MS + 1), minutes(10));
     assert_eq!(expected.len(), MAX_PHANTOMS);
+    // ten a second: 200 s of them
+    let last = expected.iter().map(|phantom| phantom.at_ms).max();
+    let ahead_s = (last.unwrap() - at(12 * HOUR_MS + 1)).as_seconds();
+    assert!((ahead_s - 200.0).abs() < 2.0, "{ahead_s}");
 }
 
 proptest! {

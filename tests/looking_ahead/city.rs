@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::server::Api;
+use crate::{command_line::run, server::Api};
 
 /// Windows that follow quickly on each other, with pings that stay fresh throughout a test.
 const QUICK: [(&str, i64); 4] = [
@@ -85,8 +85,24 @@ impl Service {
         Street(Api::new(&self.nodes[n].base_url(), region))
     }
 
+    /// Ends all nodes and decides what they recorded again, phantoms and all: at least so many
+    /// windows, each as it was.
+    pub(crate) async fn decides_the_same_again(&self, windows: u64) {
+        // the recorder writes behind the windows
+        tokio::time::sleep(Duration::from_millis(1_500)).await;
+        let records = self.end();
+        let mut arguments = vec!["replay", "--verify", "--format", "json"];
+        arguments.extend(records.iter().map(String::as_str));
+        let decisions = &run(arguments).json()["decisions"];
+        assert_eq!(decisions["different"], 0);
+        assert!(
+            decisions["identical"].as_u64().unwrap() >= windows,
+            "{decisions}"
+        );
+    }
+
     /// Ends all nodes. Returns the directories of their records.
-    pub(crate) fn end(&self) -> Vec<String> {
+    fn end(&self) -> Vec<String> {
         self.nodes.iter().for_each(Node::kill9);
         let records = std::fs::read_dir(self.records.path()).unwrap();
         let paths = records.map(|entry| entry.unwrap().path().display().to_string());

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use kheya::{
     demand::{DemandCounts, DemandModel, Span, WeekClock},
     domain::UnixMs,
-    replay::{Kpis, Outcome, Scenario},
+    replay::Scenario,
 };
 use serde_json::json;
 
-use crate::replayed::{replayed, street};
+use crate::replayed::{planned_end_as_any_other, replayed, street};
 
 /// What a street's demand teaches.
 fn learned(scenario: &Scenario) -> DemandCounts {
@@ -47,19 +47,7 @@ fn learned_riders_are_never_given_a_car_and_nobody_is_lost_from_sight() {
         let run = replayed(&scenario);
         // as many outcomes as riders: a phantom has none
         assert_eq!(run.outcomes.len(), scenario.trips.len());
-        for &(trip, since) in &run.planned {
-            planned += 1;
-            match run.outcomes[trip as usize] {
-                Outcome::Assigned { at, eta_s, .. } => {
-                    assert!(at > since);
-                    assert!(eta_s <= scenario.config.max_pickup_eta_s);
-                }
-                Outcome::Expired { had_candidate } => assert!(had_candidate),
-                Outcome::GaveUp { .. } => panic!("nobody gives up here"),
-            }
-        }
-        let kpis = Kpis::of(&scenario, &run);
-        assert_eq!(kpis.matched + kpis.lost(), scenario.trips.len());
+        planned += planned_end_as_any_other(&scenario, &run);
         assert_eq!(replayed(&scenario.clone()).outcomes, run.outcomes);
         changed += usize::from(run.outcomes != replayed(&recent).outcomes);
     }

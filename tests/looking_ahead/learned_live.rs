@@ -1,13 +1,11 @@
 //! Learned demand in the service: a car stays where riders are expected though nobody asked lately,
 //! and a model file that is none stops the node at its start.
 
-use std::time::Duration;
-
 use kheya::{
     demand::{DemandCounts, Span, WeekClock},
     domain::{DurationMs, Place, UnixMs},
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     city::{Service, place},
@@ -54,17 +52,7 @@ async fn a_car_stays_where_riders_are_expected_though_nobody_asked_lately() {
             assert_eq!(window["requests"], 1, "phantoms are no requests: {window}");
         }
     }
-    // what was recorded, phantoms and all, is decided the same again
-    tokio::time::sleep(Duration::from_millis(1_500)).await;
-    let records = service.end();
-    let mut arguments = vec!["replay", "--verify", "--format", "json"];
-    arguments.extend(records.iter().map(String::as_str));
-    let verified = run(arguments);
-    assert_eq!(verified.code, Some(0), "{verified:?}");
-    let report: Value = serde_json::from_str(&verified.stdout).unwrap();
-    assert_eq!(report["decisions"]["different"], 0);
-    let identical = report["decisions"]["identical"].as_u64();
-    assert!(identical.unwrap() >= 2, "{report}");
+    service.decides_the_same_again(2).await;
 }
 
 #[test]

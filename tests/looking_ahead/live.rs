@@ -2,14 +2,9 @@
 //! pings, a rider waits for the car round the corner and not for ever, cars stay where riders come
 //! from, and what was recorded is decided the same again.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
-use crate::{
-    city::{Service, Street, end_of_trip, ping, until},
-    command_line::run,
-};
+use crate::city::{Service, Street, end_of_trip, ping, until};
 
 /// One car takes the first rider, and tells where and when that trip ends: 1 km up the street.
 /// Another is free, further away than that end. Returns the first rider's claim.
@@ -67,17 +62,7 @@ async fn a_rider_waits_for_a_trip_that_ends_round_the_corner(service: Service) {
     street.pings(&[ping("a", 1_000.0, &json!({}))]).await;
     street.gets("fourth", "a").await;
 
-    // what was recorded, phantoms and all, is decided the same again
-    tokio::time::sleep(Duration::from_millis(1_500)).await;
-    let records = service.end();
-    let mut arguments = vec!["replay", "--verify", "--format", "json"];
-    arguments.extend(records.iter().map(String::as_str));
-    let verified = run(arguments);
-    assert_eq!(verified.code, Some(0), "{verified:?}");
-    let report: Value = serde_json::from_str(&verified.stdout).unwrap();
-    assert_eq!(report["decisions"]["different"], 0);
-    let identical = report["decisions"]["identical"].as_u64();
-    assert!(identical.unwrap() >= 5, "{report}");
+    service.decides_the_same_again(5).await;
 }
 
 async fn a_plan_ends_with_max_planned_ms(service: Service) {

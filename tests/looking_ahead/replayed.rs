@@ -39,6 +39,25 @@ pub(crate) fn replayed(scenario: &Scenario) -> Run {
     run(scenario, Policy::Batch, &|_| ()).unwrap()
 }
 
+/// Every rider is served or lost, and those that were planned too: after they were, by a car that
+/// is near enough, or lost though one was there. Returns how many were planned.
+pub(crate) fn planned_end_as_any_other(scenario: &Scenario, run: &Run) -> usize {
+    for &(trip, since) in &run.planned {
+        match run.outcomes[trip as usize] {
+            Outcome::Assigned { at, eta_s, .. } => {
+                assert!(at > since);
+                assert!(eta_s <= scenario.config.max_pickup_eta_s);
+            }
+            // it could have been given a car only while it waited
+            Outcome::Expired { had_candidate } => assert!(had_candidate),
+            Outcome::GaveUp { .. } => panic!("nobody gives up here"),
+        }
+    }
+    let kpis = Kpis::of(scenario, run);
+    assert_eq!(kpis.matched + kpis.lost(), scenario.trips.len());
+    run.planned.len()
+}
+
 #[test]
 fn every_planned_request_ends_as_any_other() {
     let mut planned = 0;
@@ -49,23 +68,11 @@ fn every_planned_request_ends_as_any_other() {
         });
         let scenario = street(seed, &settings);
         let run = replayed(&scenario);
-        for &(trip, since) in &run.planned {
-            planned += 1;
-            match run.outcomes[trip as usize] {
-                Outcome::Assigned { at, eta_s, .. } => {
-                    assert!(at > since);
-                    assert!(eta_s <= scenario.config.max_pickup_eta_s);
-                }
-                // it could have been given a car only while it waited
-                Outcome::Expired { had_candidate } => assert!(had_candidate),
-                Outcome::GaveUp { .. } => panic!("nobody gives up here"),
-            }
-        }
+        planned += planned_end_as_any_other(&scenario, &run);
         let kpis = Kpis::of(&scenario, &run);
         let ahead = kpis.ahead.clone().unwrap();
         assert_eq!(ahead.planned, run.planned.len());
         assert!((ahead.trip_end_error - 0.3).abs() < 1e-12);
-        assert_eq!(kpis.matched + kpis.lost(), scenario.trips.len());
         let said = ahead.in_words();
         assert!(
             said.contains("plan 60 s") && said.contains("σ 0.3"),

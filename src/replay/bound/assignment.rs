@@ -36,7 +36,7 @@ pub struct BoundOptions {
     pub candidates: usize,
     /// Rounds at most; with 0 every request takes the car that suits it best.
     pub rounds: usize,
-    /// Work of all solves together at most, in polls of their budget, each about a microsecond.
+    /// Work of all solves together at most, in polls of their budget, each about two microseconds.
     pub solve_polls: u64,
     /// Share of the relaxation's value below which a gap ends the rounds.
     pub gap: f64,
@@ -49,7 +49,7 @@ impl Default for BoundOptions {
         Self {
             candidates: 40,
             rounds: 24,
-            solve_polls: 100_000_000,
+            solve_polls: 50_000_000,
             gap: 0.001,
             car_time: true,
         }

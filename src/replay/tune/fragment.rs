@@ -8,6 +8,7 @@ use super::report::TuneReport;
 use crate::{
     config::RegionConfig,
     domain::{DurationMs, RegionId},
+    replay::wrapped::wrapped,
 };
 
 /// The settings to put into the configuration of `region`, or of every region that has none of its
@@ -77,7 +78,7 @@ pub fn config_fragment(
     }
 
     let mut text = String::from("# From kheya tune, for kheya serve --config.\n");
-    for line in lines(&recommended.reason) {
+    for line in wrapped(&recommended.reason, 0).lines() {
         let _ = writeln!(text, "# {line}");
     }
     if let [first, _, ..] = &report.by_fleet[..] {
@@ -104,24 +105,4 @@ pub fn config_fragment(
         };
     }
     Ok(text)
-}
-
-/// Lines short enough for a comment.
-fn lines(text: &str) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let full = lines
-            .last()
-            .is_some_and(|line| !line.is_empty() && line.len() + word.len() > 96);
-        if full {
-            lines.push(String::new());
-        }
-        if let Some(line) = lines.last_mut() {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-    }
-    lines
 }

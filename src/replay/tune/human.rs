@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::report::{Comparison, HourReport, SweepRow, TuneReport, Verdict};
+use super::report::{Comparison, HourReport, SweepRow, TuneReport, Verdict, source_in_words};
 use crate::replay::{
     report::{dash, percent, seconds, write_input},
     wrapped::wrapped,
@@ -107,12 +107,8 @@ fn write_rows(text: &mut String, rows: &[&SweepRow]) {
             if ahead {
                 let seconds = |ms: i64| format!("{} s", ms as f64 / 1000.0);
                 let (plan, demand) = (setting.plan_ahead_ms, setting.demand_ahead_ms);
-                let learned = if setting.learned_demand {
-                    " learned"
-                } else {
-                    ""
-                };
-                format!(" {:>6} {:>14}", seconds(plan), seconds(demand) + learned)
+                let demand = seconds(demand) + source_in_words(setting.learned_demand);
+                format!(" {:>6} {demand:>14}", seconds(plan))
             } else {
                 String::new()
             },

@@ -23,6 +23,7 @@ pub use cases::{Axis, PlanError, Rules, TuneFleet, TunePlan};
 pub use fragment::config_fragment;
 pub use human::human;
 pub use interval::{DrawnFrom, Estimate, holm_intervals, paired_estimates};
+pub(in crate::replay) use report::source_in_words;
 pub use report::{
     BlockRow, Comparison, FleetRecommendation, HourReport, HourRow, MethodReport, Recommendation,
     RuleReport, Setting, SweepRow, TuneReport, Verdict,

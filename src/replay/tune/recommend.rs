@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{
     compare::{FEWEST_BLOCKS, OF_NO_ACCOUNT},
-    report::{Comparison, Recommendation, Setting, Verdict},
+    report::{Comparison, Recommendation, Setting, Verdict, source_in_words},
 };
 
 /// Share of empty driving that is worth a word.
@@ -280,13 +280,9 @@ impl Words {
             parts.push(format!("plan {} s", seconds(setting.plan_ahead_ms)));
         }
         if self.demands || setting.learned_demand {
-            let learned = if setting.learned_demand {
-                " learned"
-            } else {
-                ""
-            };
             let demand_s = seconds(setting.demand_ahead_ms);
-            parts.push(format!("demand {demand_s} s{learned}"));
+            let source = source_in_words(setting.learned_demand);
+            parts.push(format!("demand {demand_s} s{source}"));
         }
         parts.join(" / ")
     }

@@ -118,6 +118,11 @@ pub struct Setting {
     pub learned_demand: bool,
 }
 
+/// What is said of a demand looked ahead to that was learned, after how far; nothing of one of late.
+pub(in crate::replay) const fn source_in_words(learned: bool) -> &'static str {
+    if learned { " learned" } else { "" }
+}
+
 /// What a comparison says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -359,7 +359,8 @@ impl<'a> Sweep<'a> {
     fn learned_from_this(&self) -> bool {
         let replayed = self.demand.report.span();
         let model = self.plan.demand_model.as_deref();
-        model.is_some_and(|model| model.learned_from().meets(replayed))
+        self.cases.iter().any(|case| case.learned)
+            && model.is_some_and(|model| model.learned_from().meets(replayed))
     }
 
     fn notes(&self) -> Vec<String> {

@@ -4,7 +4,7 @@ use super::super::{
     figures::{short, whole, window},
     markup::{Element, of_text},
 };
-use crate::replay::tune::{Recommendation, TuneReport, Verdict};
+use crate::replay::tune::{Recommendation, TuneReport, Verdict, source_in_words};
 
 /// The recommendations, a line for each fleet, each with its reason.
 pub(super) fn recommended(report: &TuneReport) -> Vec<Element> {
@@ -47,7 +47,7 @@ pub(super) fn setting_text(recommended: &Recommendation) -> String {
 /// How far is looked ahead, after other settings; nothing where it is not at all.
 pub(super) fn ahead_in_words(plan_ms: i64, demand_ms: i64, learned: bool) -> String {
     let seconds = |ms: i64| short(ms as f64 / 1000.0);
-    let source = if learned { " learned" } else { "" };
+    let source = source_in_words(learned);
     match (plan_ms, demand_ms) {
         (0, 0) => String::new(),
         (plan, 0) => format!(", plan {} s", seconds(plan)),
