@@ -2,8 +2,10 @@
 //!
 //! A store that lost data may have forgotten claims whose drivers are on their way. It is noticed
 //! by a replication id that is not the recorded one, or by a record that is older than what the
-//! calling node knows, or missing although the node knows one. Then the region begins a new
-//! generation in quarantine: nothing is promised until every lease that might be forgotten is over.
+//! calling node knows, or missing although the node knows one; or that began as that of a new region
+//! although the node knows an older one, since a node that knew of none came first after the loss.
+//! Then the region begins a new generation in quarantine: nothing is promised until every lease that
+//! might be forgotten is over.
 
 use std::sync::Arc;
 
@@ -60,11 +62,13 @@ impl Region {
     /// # Errors
     /// [`GenerationChanged`]: the step must not go on; nothing but the generation was changed.
     pub fn guard(&mut self, context: &StoreContext) -> Result<(), GenerationChanged> {
-        let rolled_back = context.known.is_some_and(|known| known > self.generation);
-        if rolled_back || self.store_id != context.store_id {
-            let known = context.known.unwrap_or(self.generation);
+        let known = context.known.unwrap_or(self.generation);
+        let rolled_back = known > self.generation;
+        // every generation but that of a new region begins with a quarantine
+        let begun_unaware = known < self.generation && self.quarantined_until_ms.is_none();
+        if rolled_back || begun_unaware || self.store_id != context.store_id {
             self.begin_generation(known, context);
-        } else if context.known.is_none_or(|known| known == self.generation) {
+        } else if known == self.generation {
             return Ok(());
         }
         Err(GenerationChanged {
@@ -136,6 +140,38 @@ mod tests {
             Ok(Answer::Reconcile(Ok(told))) => (generation, told.restored.first().unwrap().fence),
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn a_loss_is_noticed_although_a_node_that_knew_nothing_came_first() {
+        let id = RegionId::new("dhaka").unwrap();
+        let begun = StoreTime::from_ms(UnixMs::new(1_796_044_600_000));
+        let mut context = StoreContext {
+            now: begun,
+            known: None,
+            store_id: "empty".into(),
+        };
+        let rules = RegionRules::default();
+        let mut region = Region::missing(id, rules, "{}".into(), &context);
+        let born = region.generation();
+        assert_eq!(region.guard(&context), Ok(()));
+        context.known = Some(born);
+        assert_eq!(region.guard(&context), Ok(()));
+
+        context.known = Some(Generation::new(born.get() - 1_000_000));
+        let changed = region.guard(&context).unwrap_err();
+        assert!(changed.generation > born);
+        let until = context.now.ms() + MAX_LEASE_MS;
+        assert_eq!(changed.quarantined_until_ms, Some(until));
+        // once: whoever still knows the older one learns the present one
+        let again = region.guard(&context).unwrap_err();
+        assert_eq!(again, changed);
+        context.now = StoreTime::from_ms(until + MAX_LEASE_MS);
+        let later = region.guard(&context).unwrap_err();
+        assert_eq!(
+            (later.generation, later.quarantined_until_ms),
+            (changed.generation, None)
+        );
     }
 
     #[test]

@@ -84,9 +84,12 @@ local function enter()
         region = msgunpack(stored[1])
         rules = cjson.decode(stored[2])
         fence = tonumber(call('GET', FENCE)) or 0
-        if (known and known > region.generation) or region.store_id ~= store_id then
-            begin_generation(known or region.generation, store_id)
-        elseif not known or known == region.generation then
+        local last = known or region.generation
+        -- every generation but that of a new region begins with a quarantine
+        local begun_unaware = last < region.generation and not region.quarantined_until_ms
+        if last > region.generation or begun_unaware or region.store_id ~= store_id then
+            begin_generation(last, store_id)
+        elseif last == region.generation then
             return nil
         end
     end

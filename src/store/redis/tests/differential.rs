@@ -27,6 +27,8 @@ struct Seen {
     refused: u64,
     claims: u64,
     losses: u64,
+    /// Those after which a node came first that knew nothing of the region.
+    unaware: u64,
     states: u64,
     /// Announced ends, of the driver's present claim and of an earlier one.
     ends: [u64; 2],
@@ -38,6 +40,7 @@ impl std::ops::AddAssign for Seen {
         self.refused += other.refused;
         self.claims += other.claims;
         self.losses += other.losses;
+        self.unaware += other.unaware;
         self.states += other.states;
         for (sum, seen) in self.ends.iter_mut().zip(other.ends) {
             *sum += seen;
@@ -248,6 +251,7 @@ async fn run(on: &OnServer, seed: u64, steps: u64) -> Seen {
             on.dump(&region);
             earlier = Some(twins.pure.clone());
         }
+        let mut aware = None;
         if !fresh && world.below(300) == 0 {
             twins.seen.losses += 1;
             if let Some(mut state) = earlier.take() {
@@ -258,6 +262,12 @@ async fn run(on: &OnServer, seed: u64, steps: u64) -> Seen {
             } else {
                 on.delete(&region);
                 fresh = true;
+                if world.below(2) == 0 {
+                    // a node that knows nothing of the region comes first
+                    twins.seen.unaware += 1;
+                    let unaware = Arc::new(Cell::new(region.clone(), None));
+                    aware = Some(std::mem::replace(&mut twins.cell, unaware));
+                }
             }
         }
         let command = if fresh {
@@ -268,6 +278,9 @@ async fn run(on: &OnServer, seed: u64, steps: u64) -> Seen {
         on.set_clock(world.now);
         let answer = twins.step(&command, fresh).await;
         fresh = false;
+        if let Some(aware) = aware {
+            twins.cell = aware;
+        }
         world.now = twins.context.now;
         if let Some(answer) = answer {
             world.learn(&command, &answer);
@@ -324,6 +337,7 @@ async fn no_script_differs_from_its_step() {
     assert!(seen.refused > operations / 10, "{seen:?}");
     assert!(seen.claims > operations / 100, "{seen:?}");
     assert!(seen.losses > operations / 1_000, "{seen:?}");
+    assert!(seen.unaware > operations / 5_000, "{seen:?}");
     assert!(
         seen.ends.into_iter().all(|ends| ends > operations / 5_000),
         "{seen:?}"
